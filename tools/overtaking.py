@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from thence.core.model import Copy
+from thence.core.model.message import Copy
 from thence.protocols import Deliver, Hold, Member, create
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "overtaking.svg"

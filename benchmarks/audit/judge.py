@@ -31,7 +31,7 @@ def measure() -> dict[str, float]:
     from thence.tables.judge.label_scan import meet, open_copies, rows_by_label, run_clocks
     from thence.tables.judge.merge_chunks import ChunkMerger
     from thence.tables.judge.usable_in_run import GOOD, fates
-    from thence.tables.judge.whole_run import in_order, judge
+    from thence.tables.judge.whole_run import in_order, judge_run
 
     found: dict[str, float] = {}
     for events, processes in SIZES:
@@ -53,7 +53,7 @@ def measure() -> dict[str, float]:
             merger.finish()
 
         work = {
-            "code": partial(code, rows), "scan": scan, "judge": partial(judge, "run", rows), "chunks": chunks
+            "code": partial(code, rows), "scan": scan, "judge": partial(judge_run, "run", rows), "chunks": chunks
         }  # fmt: skip
         for name, function in work.items():
             function()

@@ -47,7 +47,7 @@ OWN = {
         "auditing.event_rows:RowGroupRows",
     ],
     "packed": [
-        "spark.transport:pack", "spark.transport:_packer", "auditing.transport:packed_rows_of",
+        "spark.transport:pack_frame", "spark.transport:_packer", "auditing.transport:packed_rows_of",
         "auditing.row_groups:plan_of_overlapping", "spark.files:_split",
     ],
 }  # fmt: skip

@@ -20,7 +20,7 @@ from thence import Orderer
 from thence.core.model.events import Event
 from thence.core.model.order import judge
 from thence.lab.simulator import Scenario, simulate
-from thence.tables.delivery.minimal_stamps import from_events
+from thence.tables.delivery.minimal_stamps import stamp_run
 
 HERE = Path(__file__).parent
 SEED, MESSAGES = 1, 400
@@ -61,7 +61,7 @@ def main() -> None:
         told["violations"][f"orderBy time, clocks off by up to {skew} s"] = len(
             judge(delivered(events, orders)).violations
         )
-    rows = [s._asdict() for s in from_events(events) if s.destination.endswith("sink")]
+    rows = [s._asdict() for s in stamp_run(events) if s.destination.endswith("sink")]
     Random(SEED).shuffle(rows)
     orders = defaultdict(list)
     for row in Orderer("depends_on").deliver(rows):

@@ -113,7 +113,7 @@ def rival(table: Any, processor: Rival) -> Any:
     from pyspark.sql import functions as F
     from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-    from thence.tables.engines.spark.shard_visit import unpack
+    from thence.tables.engines.spark.shard_visit import unpack_rows
 
     keys = [StructField(name, table.schema[name].dataType) for name in KEY]
     packed = table.selectExpr("run as __key_0", "destination as __key_1", "*").mapInArrow(
@@ -126,7 +126,9 @@ def rival(table: Any, processor: Rival) -> Any:
         timeMode="None",
     )
     return (
-        stepped.observe("thence", F.sum("__state").alias("state_bytes")).select(PACKED).mapInArrow(unpack, table.schema)
+        stepped.observe("thence", F.sum("__state").alias("state_bytes"))
+        .select(PACKED)
+        .mapInArrow(unpack_rows, table.schema)
     )
 
 

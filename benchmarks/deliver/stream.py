@@ -71,7 +71,7 @@ def pass_through(table: Any, size: int) -> Any:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import BinaryType, StructField, StructType
 
-    from thence.tables.engines.spark.shard_visit import unpack
+    from thence.tables.engines.spark.shard_visit import unpack_rows
 
     class Same(StatefulProcessor):
         def init(self, handle: Any) -> None:
@@ -94,7 +94,7 @@ def pass_through(table: Any, size: int) -> Any:
     stepped = packed.groupBy("run", "destination").transformWithStateInPandas(
         statefulProcessor=Same(), outputStructType=schema, outputMode="Append", timeMode="None"
     )
-    return stepped.select(PACKED).mapInArrow(unpack, table.schema)
+    return stepped.select(PACKED).mapInArrow(unpack_rows, table.schema)
 
 
 def files(table: Any, kind: Kind, folder: Path, rows: int) -> list[Path]:

@@ -4,8 +4,8 @@
 
 `SRC` holds an earlier package `thence`; `PYTHON` is an interpreter with its dependencies (default: this one). Both
 versions run in turn, each command in a process of its own; the median over the rounds counts, user and system time
-together. Inputs: a simulated trace of about 5,000 events (JSON lines, Parquet), and arrivals of 50 keys in which each
-row names the row before it of its key as its cause, shuffled within 20 rows.
+together. Inputs: simulated traces of about 5,000 and 20,000 events, and arrivals of 50 keys in which each row names the
+row before it of its key as its cause, shuffled within 20 rows. The floor is the import of Arrow and typer alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,9 @@ from statistics import median
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results" / "first.json"
 KEYS, SHUFFLED = 50, 20
+COMMAND = ["-c", "import sys; from thence.cli import main; sys.exit(main())"]
+"""what the installed script `thence` does"""
+FLOOR = "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'; import pyarrow.compute, typer, gc; gc.freeze()"
 SEED = 1
 
 
@@ -45,17 +49,22 @@ def inputs(folder: Path) -> dict[str, list[str]]:
     """Make the inputs, and return the arguments of Python for each thing measured."""
     from thence.cli import main as thence
 
-    jsonl, parquet = folder / "trace.jsonl", folder / "trace.parquet"
-    for target in (jsonl, parquet):
-        assert thence(["simulate", "--messages", "556", "--seed", str(SEED), "--trace", str(target), "--quiet"]) == 0
-    events = len(jsonl.read_text().splitlines())
-    found = {"thence --version": ["-m", "thence.cli", "--version"], "import thence": ["-c", "import thence"]}
-    for path in (jsonl, parquet):
-        found[f"audit, {events:,} events, {path.suffix}"] = ["-m", "thence.cli", "audit", str(path)]
+    found = {
+        "floor: import pyarrow.compute, typer": ["-c", FLOOR],
+        "thence --version": [*COMMAND, "--version"],
+        "import thence": ["-c", "import thence"],
+    }
+    for messages in (556, 2_247):
+        jsonl, parquet = folder / f"trace{messages}.jsonl", folder / f"trace{messages}.parquet"
+        for path in (jsonl, parquet):
+            asked = ["simulate", "--messages", str(messages), "--seed", str(SEED), "--trace", str(path), "--quiet"]
+            assert thence(asked) == 0
+            events = len(jsonl.read_text().splitlines())
+            found[f"audit, {events:,} events, {path.suffix}"] = [*COMMAND, "audit", str(path)]
     for rows in (5_000, 200_000):
         path = folder / f"arrivals{rows}.jsonl"
         arrivals(path, rows)
-        command = ["-m", "thence.cli", "deliver", str(path), "--by", "depends_on", "--engine", "local", "--out"]
+        command = [*COMMAND, "deliver", str(path), "--by", "depends_on", "--engine", "local", "--out"]
         found[f"deliver, {rows:,} rows, .jsonl"] = command
     return found
 
@@ -66,12 +75,12 @@ def seconds(python: str, source: Path, arguments: list[str], folder: Path) -> fl
     env.pop("PYTHONDONTWRITEBYTECODE", None)
     if arguments[-1] == "--out":
         arguments = [*arguments, str(Path(tempfile.mkdtemp(dir=folder)) / "out")]
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     ran = subprocess.run([python, *arguments], env=env, capture_output=True, text=True, check=False)
-    after = os.times()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if ran.returncode:
         sys.exit(f"{' '.join(arguments)}: exit code {ran.returncode}\n{ran.stderr}")
-    return after.children_user - before.children_user + after.children_system - before.children_system
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from thence.core.model.events import Event
 from thence.lab.simulator import Scenario, simulate
-from thence.show.spacetime import page
+from thence.show.spacetime import spacetime_page
 from thence.tables.explain.around import overtakings
 from thence.tables.explain.causality import Causality
 from thence.tables.explain.scene import scene_of, violated
@@ -72,7 +72,7 @@ def as_page(events: list[Event]) -> str:
         v for m in list(causality.send)[:: max(1, len(causality.send) // 60)] for v in overtakings(causality, m)[:1]
     ]
     findings = [violated(v, shortest(causality, v.missing, v.early)) for v in late]
-    return page([scene_of(events, findings, verdict="violated")], title=f"{len(events)} events")
+    return spacetime_page([scene_of(events, findings, verdict="violated")], title=f"{len(events)} events")
 
 
 def as_svg(events: Sequence[Event]) -> str:

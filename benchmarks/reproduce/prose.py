@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from thence.lab.papers.costs import PROTOCOLS, SIZES, TRAFFIC, is_settled
+from thence.lab.papers.costs import COSTED, COSTED_SIZES, TRAFFIC, is_settled
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "default"
@@ -60,7 +60,7 @@ def figures() -> dict[str, str]:
         "fitted": str(every.count("fitted")),
         "open": str(every.count("not determinable")),
     }  # fmt: skip
-    made |= {"cost-least": str(SIZES[1][0]), "cost-most": str(SIZES[1][-1])}
+    made |= {"cost-least": str(COSTED_SIZES[1][0]), "cost-most": str(COSTED_SIZES[1][-1])}
     return made | _ks98(ours["ks98"]) | _ci_dc(ours["ci-dc"]) | _separators(ours["separators"], by["separators"]) | (
         _genuine(ours["genuine"]) | _bounded(ours["bounded"])
     )  # fmt: skip
@@ -168,12 +168,12 @@ def rows() -> list[dict[str, Any]]:
 def table() -> str:
     """Return bytes of a stamp at n = 50 for each traffic, and the facts that ks carries there."""
     runs = [row for row in rows() if row["processes"] == AT]
-    head = "| traffic | facts needed | " + " | ".join(PROTOCOLS) + " | vector clock |"
-    lines = [head, "|---" * (len(PROTOCOLS) + 3) + "|"]
+    head = "| traffic | facts needed | " + " | ".join(COSTED) + " | vector clock |"
+    lines = [head, "|---" * (len(COSTED) + 3) + "|"]
     for traffic in TRAFFIC:
         some = [r for r in runs if r["workload"] == traffic.workload and (r["fanout"] or None) == traffic.fanout]
         cells = [f"{_mean(some, 'ks', 'facts_per_copy'):.1f}"]
-        for protocol in (*PROTOCOLS, "bss"):
+        for protocol in (*COSTED, "bss"):
             mine = [row for row in some if row["protocol"] == protocol]
             mark = "" if all(is_settled(row, traffic) for row in mine) else "+"
             cells.append(f"{_mean(mine, protocol, 'bytes_per_copy'):.0f}{mark}" if mine else "")

@@ -29,10 +29,10 @@ ROOT = Path(__file__).parents[2]
 def costing() -> Figures:
     from thence.tables.costing.recommend import GROWTH, MARGIN
     from thence.tables.costing.replay import ENOUGH, LOOK
-    from thence.tables.engines.local.cost import SAMPLE
+    from thence.tables.engines.local.cost import SAMPLED
 
     shares = {"growth": round(100 * GROWTH), "margin": round(100 * MARGIN)}
-    return {"sample": f"{SAMPLE:,}", "look": LOOK, "enough": ENOUGH} | shares
+    return {"sample": f"{SAMPLED:,}", "look": LOOK, "enough": ENOUGH} | shares
 
 
 @cache
@@ -48,9 +48,9 @@ def first_exploration() -> Figures:
 
 
 def drawn() -> Figures:
-    from thence.lab.explorer.graph import MOST
+    from thence.lab.explorer.graph import MOST_STATES
 
-    return {"most": f"{MOST:,}"}
+    return {"most": f"{MOST_STATES:,}"}
 
 
 def scales() -> Figures:

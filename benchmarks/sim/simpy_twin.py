@@ -20,7 +20,7 @@ from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.effects import Deliver, Sent
 from thence.core.protocols.registry import create
-from thence.lab.simulator.fanout import choose, parse_fanout
+from thence.lab.simulator.fanout import destination_chooser, parse_fanout
 
 
 class Twin:
@@ -30,7 +30,7 @@ class Twin:
         roster = Roster.of(processes)
         self.members = [create(protocol, roster, position) for position in range(processes)]
         self.left, self.rate, self.delay, self.random = messages, rate, delay, Random(1).random
-        self.choose = choose(parse_fanout(fanout, processes), processes, Random(2))
+        self.choose = destination_chooser(parse_fanout(fanout, processes), processes, Random(2))
         self.env = simpy.Environment()
         self.deliveries = 0
         self.stores: list[Any] = []

@@ -15,8 +15,8 @@ from thence.core.model.events import Event, parse
 from thence.core.model.order import Execution, by_label, usable
 from thence.lab.simulator import Scenario, simulate
 from thence.protocols import create
-from thence.show.spacetime import page
-from thence.show.spacetime.findings import by_run, findings_of
+from thence.show.spacetime import spacetime_page
+from thence.show.spacetime.findings import findings_by_run, findings_of
 from thence.tables.engines.local.audit import audit_events
 from thence.tables.explain.scene import scenes_of
 
@@ -27,9 +27,9 @@ TRIANGLE = "a!1>c a!2>b b<a2 b?a2 b!1>c c<b1 c?b1 c<a1 c?a1"
 def html(*runs: list[Event], **options: Any) -> str:
     events = [event for run in runs for event in run]
     with audit_events(events) as audit:
-        found, _ = by_run(findings_of(audit))
+        found, _ = findings_by_run(findings_of(audit))
         verdicts = {run["run"]: run["verdict"] for run in audit.runs}
-    return page(scenes_of(events, found, verdicts), **options)
+    return spacetime_page(scenes_of(events, found, verdicts), **options)
 
 
 def ask(opened: Page, question: str, *values: Any) -> Any:

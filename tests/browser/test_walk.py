@@ -15,7 +15,7 @@ from thence.cli import main
 from thence.core.model.events import Event
 from thence.core.model.order import Execution, judge
 from thence.lab.simulator import Scenario, simulate
-from thence.show.spacetime import page
+from thence.show.spacetime import spacetime_page
 from thence.tables.explain.around import overtakings
 from thence.tables.explain.causality import Causality
 from thence.tables.explain.scene import scene_of, violated
@@ -73,7 +73,7 @@ def test_a_hundred_thousand_events(open_page: Open) -> None:
     late = [v for message in list(causality.send)[::300] for v in overtakings(causality, message)[:1]]
     findings = [violated(v, shortest(causality, v.missing, v.early)) for v in late]
     assert findings
-    opened = open_page(page([scene_of(events, findings, verdict="violated")], title="large"))
+    opened = open_page(spacetime_page([scene_of(events, findings, verdict="violated")], title="large"))
     first = opened.evaluate("performance.getEntriesByName('thence-first-picture')[0].startTime")
     print(f"first picture after {first:.0f} ms")
     (drawn,) = opened.evaluate("thence.query.drawn()")

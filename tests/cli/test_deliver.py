@@ -19,7 +19,7 @@ import pytest
 
 from thence import Orderer
 from thence.cli import main
-from thence.cli._checkpoint import alone
+from thence.cli._checkpoint import sole_stream
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.bss import BSS
@@ -407,7 +407,7 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     (tmp_path / "in.jsonl").rename(tmp_path / "in" / "rows.jsonl")
     ask = ["deliver", str(tmp_path / "in"), "--id", "id", "--causes", "parent", "--stream", "--out"]
     ask += [str(tmp_path / "out"), "--checkpoint", str(tmp_path / "c")]
-    with alone(tmp_path / "c"):
+    with sole_stream(tmp_path / "c"):
         assert main(ask) == 2
     assert f"another stream runs on checkpoint {tmp_path / 'c'}; stop it first" in capsys.readouterr().err
     assert main([*ask, "--overwrite"]) == 2

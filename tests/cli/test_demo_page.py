@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from thence.cli._common import console
-from thence.cli.demo import STEPS, Demo, catch_the_liar, cost_of_the_traffic, simulate_and_judge, write_page
+from thence.cli.demo import DEMO_STEPS, Demo, catch_the_liar, cost_of_the_traffic, simulate_and_judge, write_page
 
 
 def test_cost_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = Demo(tmp_path, console(), seed=1)
     for step in (simulate_and_judge, catch_the_liar, cost_of_the_traffic, write_page):
-        assert step in STEPS
+        assert step in DEMO_STEPS
         step(made)
     assert made.failures == []
     cost = made.result["cost"]

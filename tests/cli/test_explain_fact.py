@@ -78,9 +78,9 @@ def test_a_long_run_is_refused_and_receipts_do_not_count(
 ) -> None:
     trace, asked = tmp_path / "trace.jsonl", ("--fact", "a1", "b", "d1", "b")
     write_jsonl([*RUN, replace(RUN[0], process="z", kind="receive", destinations=None)], trace)
-    monkeypatch.setattr(explain_fact, "MOST", len(RUN))
+    monkeypatch.setattr(explain_fact, "MOST_EVENTS", len(RUN))
     assert explain(trace, *asked) == 0
-    monkeypatch.setattr(explain_fact, "MOST", len(RUN) - 1)
+    monkeypatch.setattr(explain_fact, "MOST_EVENTS", len(RUN) - 1)
     assert explain(trace, *asked) == 2
     assert "has 10 sends, deliveries and internal events; at most 9 are accepted" in " ".join(
         capsys.readouterr().err.split()
@@ -125,4 +125,4 @@ def test_the_page_says_what_is_answered(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[2] / "docs" / "explanation/paper-ks98.md"
     assert run_page(page) == 2
-    assert f"{explain_fact.MOST:,} sends" in page.read_text(encoding="utf-8")
+    assert f"{explain_fact.MOST_EVENTS:,} sends" in page.read_text(encoding="utf-8")

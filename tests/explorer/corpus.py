@@ -20,12 +20,14 @@ from thence.lab.papers.variants import setting_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "executions"
 SHOWN = Path(__file__).parents[2] / "benchmarks" / "explore" / "results"
+OPENED = {"messages": 2, "destinations": "broadcast", "fifo": True, "links": 1, "options": {"overlay": "a:b;b:c"}}
 EXPLORED = [
     *((name, size) for _, name, size, _, _ in FOUND),
     ("bounded-printed", {"processes": 2, "messages": 4, "options": {"bound": 1}}),
     ("channel-clocks", {"messages": 3, "options": {"bound": 1}}),
     ("a-causal-carry", {"messages": 2, "crashes": 1}),
     ("a-fifo-modulo-all", {"processes": 2, "messages": 2, "crashes": 1}),
+    *((f"pc-broadcast-{name}", OPENED) for name in ("eager", "direct", "no-buffer", "late-buffer")),
 ]
 """found whole, and the smallest there is"""
 HUNTED = [("epochs-wrap", 10), ("epochs-null", 7)]

@@ -21,6 +21,10 @@ NO_SUCH_EXECUTION = {
     "a-fifo-modulo": "senders that are not addressed get no OKs",
     "a-fifo-theta": "the detector is accurate in each group",
     "bss-multicast": "multicasts are refused",
+    "pc-broadcast-eager": "nothing is sent over a link that is not safe",
+    "pc-broadcast-direct": "no ping goes over a link that is not safe",
+    "pc-broadcast-no-buffer": "a1 goes over the new link before a2",
+    "pc-broadcast-late-buffer": "a1 goes over the new link before a2",
 }
 """where ours refuses a step, so that the execution does not exist there, and why"""
 NO_REPAIR = {"channel-clocks": "whatever bounds epochs can be left waiting (errata 23, 30)"}

@@ -46,6 +46,7 @@ def test_reduced_equals_naive(protocol: str, size: dict) -> None:
     assert reduced.states < naive.states or size["processes"] == 2
 
 
+LINE = {"overlay": "a:b;b:c"}
 SPECIAL = [
     {"protocol": "serial-multicast", "messages": 3},
     {"protocol": "serial-multicast", "messages": 2, "destinations": "any", "fifo": True},
@@ -53,19 +54,29 @@ SPECIAL = [
     {"protocol": "serial-broadcast-own", "messages": 3, "destinations": "broadcast"},
     {"protocol": "ech-r9", "messages": 2, "destinations": "any"},
     {"protocol": "central", "messages": 2, "destinations": "any"},
+    {"protocol": "pc-broadcast", "messages": 2, "destinations": "broadcast", "fifo": True},
+    {"protocol": "pc-broadcast", "messages": 1, "links": 1, "destinations": "broadcast", "fifo": True, "options": LINE},
+    {
+        "protocol": "pc-broadcast-eager",
+        "links": 1,
+        "destinations": "broadcast",
+        "fifo": True,
+        "messages": 2,
+        "options": LINE,
+    },
     {"protocol": "hierarchy", "processes": 4, "messages": 2, "options": {"zones": "ab|cd"}},
     {"protocol": "ech-r9", "messages": 3, "options": {"separators": "a:b|c;a:c|b"}},
     {"protocol": "serial-multicast-log", "messages": 3, "destinations": "any"},
 ]
-"""tokens are renamed with their processes, coordinators with whom they serve; separators forbid it"""
+"""tokens are renamed with their processes, coordinators with whom they serve; separators and overlays forbid it"""
 
 
-@pytest.mark.parametrize("size", first(8, SPECIAL), ids=lambda size: "-".join(map(str, size.values())))
+@pytest.mark.parametrize("size", first(11, SPECIAL), ids=lambda size: "-".join(map(str, size.values())))
 def test_reduced_equals_naive_with_tokens_and_separators(size: dict) -> None:
     reduced, naive = both(setting_of(**size))
     assert reduced.terminals == naive.terminals
     assert reduced.kinds == naive.kinds
-    assert reduced.states < naive.states or "separators" in size.get("options", {})
+    assert reduced.states < naive.states or {"separators", "overlay"} & set(size.get("options", {}))
 
 
 @pytest.mark.parametrize("size", CRASHING, ids=lambda size: "-".join(map(str, size.values())))

@@ -53,6 +53,7 @@ PINS: dict[tuple[str, int, int, str, int], tuple[str, int, int]] = {
     ("ks-ft", 3, 1, "any", 1): ("holds", 1061, 9),
     ("ks-hardware", 3, 2, "any", 0): ("holds", 113, 5),
     ("ks-hardware", 3, 3, "unicast", 0): ("holds", 222, 6),
+    ("pc-broadcast", 3, 2, "broadcast", 0): ("holds", 187, 9),
     ("prs", 3, 2, "any", 0): ("holds", 105, 5),
     ("prs", 3, 3, "unicast", 0): ("holds", 178, 6),
     ("rst", 3, 2, "any", 0): ("holds", 111, 5),
@@ -74,7 +75,8 @@ PINS: dict[tuple[str, int, int, str, int], tuple[str, int, int]] = {
 @pytest.mark.parametrize("pin", PINS, ids=lambda pin: "-".join(map(str, pin)))
 def test_verdict_states_and_depth(pin: tuple[str, int, int, str, int]) -> None:
     protocol, processes, messages, destinations, crashes = pin
-    found = explore(Setting(protocol, processes, messages, destinations, crashes=crashes))
+    fifo = "fifo" in REGISTRY[protocol].needs
+    found = explore(Setting(protocol, processes, messages, destinations, crashes=crashes, fifo=fifo))
     assert (found.verdict, found.states, found.depth) == PINS[pin]
     assert found.complete == (found.verdict == "holds")
 
@@ -83,6 +85,20 @@ def test_verdict_states_and_depth(pin: tuple[str, int, int, str, int]) -> None:
 def test_representatives_of_two_zones(messages: int, destinations: str, states: int) -> None:
     """Three processes are one zone unless zones are given: then no representative ever writes to another."""
     found = explore(Setting("hierarchy", 3, messages, destinations, options={"zones": "ab|c"}))
+    assert (found.verdict, found.complete, found.states) == ("holds", True, states)
+
+
+LINE, RING = "a:b;b:c", "a:bd;c:bd"
+
+
+@pytest.mark.parametrize(
+    ("processes", "messages", "links", "overlay", "states"),
+    [(3, 3, 1, LINE, 8797), (3, 2, 2, LINE, 6595), (4, 2, 1, f"{LINE};c:d", 15291), (4, 2, 0, RING, 607)],
+)
+def test_links_that_become_safe(processes: int, messages: int, links: int, overlay: str, states: int) -> None:
+    """Broadcast over overlays of FIFO links, with links opened at any time."""
+    options = {"overlay": overlay}
+    found = explore(Setting("pc-broadcast", processes, messages, "broadcast", fifo=True, links=links, options=options))
     assert (found.verdict, found.complete, found.states) == ("holds", True, states)
 
 

@@ -10,7 +10,7 @@ from kafka.mariadb_server import mariadb
 from support import shop as shops
 
 from thence.errors import MisuseError
-from thence.sinks import Refused, sql
+from thence.sinks import RowRefused, sql
 from thence.sources import WholeTransactions
 
 
@@ -47,7 +47,7 @@ def test_a_shop_on_mariadb() -> None:
                         sink.write(transactions.push(record))
                     try:
                         sink.write(transactions.end_snapshot())
-                    except Refused as error:  # InnoDB checks row by row, so it empties no table of a cycle
+                    except RowRefused as error:  # InnoDB checks row by row, so it empties no table of a cycle
                         refused.append((error.change or {}).get("op"))
                         break
             else:

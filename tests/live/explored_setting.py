@@ -22,7 +22,7 @@ from thence.live.core import Core
 from thence.live.deliveries import InputResult
 from thence.live.inputs import CopyItem, Input, Receive, Send, Trusted, read_item
 from thence.live.link import Link
-from thence.live.state import dump, load
+from thence.live.state import dump, read_state
 from thence.protocols import lookup
 
 
@@ -39,7 +39,7 @@ class Carried:
         return self.core.member.count
 
     def fork(self) -> Carried:
-        return type(self)(load(dump(self.core)))
+        return type(self)(read_state(dump(self.core)))
 
     def state(self, rename: Perm | None = None) -> Hashable:
         if rename is not None:

@@ -11,7 +11,7 @@ from support.live_pair import configure, folder, run, take
 from support.ports import free_ports
 
 from thence.errors import MisuseError
-from thence.live.config import KEYS, Address, Limits, Nats
+from thence.live.config import CONFIG_KEYS, Address, Limits, Nats
 from thence.runtime import Endpoint, load
 
 assert folder is not None
@@ -43,8 +43,8 @@ def test_every_key_comes_from_the_environment_too(folder: Path) -> None:
         "LIMITS__JOURNAL_BYTES": "2000000",
         "LIMITS__HEARTBEAT_SECONDS": "0.25",
     }
-    keys = {key.upper() for key in KEYS[""] if key not in KEYS}
-    keys |= {f"{table.upper()}__{key.upper()}" for table in ("tls", "limits") for key in KEYS[table]}
+    keys = {key.upper() for key in CONFIG_KEYS[""] if key not in CONFIG_KEYS}
+    keys |= {f"{table.upper()}__{key.upper()}" for table in ("tls", "limits") for key in CONFIG_KEYS[table]}
     assert said.keys() == keys - {"PLAIN"}
     found = load(file, {f"THENCE_LIVE_{key}": value for key, value in said.items()})
     assert (found.name, found.processes, found.run, found.options) == ("b", ("a", "b"), "7", {"explicit": True})
@@ -66,7 +66,7 @@ def test_the_keys_of_nats_come_from_the_environment_too(folder: Path) -> None:
         "REPLICAS": "3",
         "MONITOR": "http://127.0.0.1:2",
     }
-    assert said.keys() == {key.upper() for key in KEYS["nats"]}
+    assert said.keys() == {key.upper() for key in CONFIG_KEYS["nats"]}
     found = load(file, {f"THENCE_LIVE_NATS__{key}": value for key, value in said.items()}).nats
     assert found == Nats(("nats://127.0.0.1:1",), "u", folder / "p", "s", "always", 3, "http://127.0.0.1:2")
 

@@ -14,7 +14,7 @@ from support.live_pair import PATIENCE, folder
 
 from thence import runtime
 from thence.cli import main
-from thence.live.config import KEYS, Limits
+from thence.live.config import CONFIG_KEYS, Limits
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference/live.md").read_text()
@@ -74,7 +74,7 @@ def test_three_processes_talk_over_json_lines(folder: Path, capsys: pytest.Captu
 
 
 def test_the_page_explains_every_key() -> None:
-    for key in (*KEYS[""], *KEYS["tls"], *Limits.__dataclass_fields__):
+    for key in (*CONFIG_KEYS[""], *CONFIG_KEYS["tls"], *Limits.__dataclass_fields__):
         assert f"`{key}`" in PAGE, f"docs/reference/live.md does not explain {key}"
 
 

@@ -13,7 +13,7 @@ import pytest
 from thence.errors import MisuseError, PeerError
 from thence.live.core import GIVEN, Core
 from thence.live.inputs import PAYLOAD, WANT, Done, Receive, Send, Trusted, copy_head, key_head
-from thence.live.state import dump, load
+from thence.live.state import dump, read_state
 from thence.protocols import REGISTRY, require
 
 SEED = int(os.environ.get("THENCE_SEED", "1"))
@@ -82,7 +82,7 @@ class Trio:
         except PeerError:
             assert dump(core) == before, f"{item.hex()} was refused and has changed the state"
         else:
-            self.cores[core.me] = load(before)
+            self.cores[core.me] = read_state(before)
 
     def mutant(self, item: bytes) -> bytes:
         chance, others = self.chance, [each for items in self.way.values() for each in items] or [item]

@@ -21,7 +21,7 @@ from thence.live.init import add_member, initialise
 from thence.live.inputs import Receive, accept_head, change_head
 from thence.live.journal import Journal
 from thence.live.state import dump
-from thence.live.state import load as load_state
+from thence.live.state import read_state as load_state
 from thence.runtime import Endpoint
 
 assert folder is not None

@@ -18,7 +18,7 @@ from support.live_talk import hello, talk
 from thence.live import listener
 from thence.live.config import Limits, Tls
 from thence.live.frames import REFUSED, frame
-from thence.live.logs import MINUTE, Warnings, shown
+from thence.live.logs import MINUTE, Warnings, printable
 from thence.live.tls import context
 from thence.runtime import Endpoint
 
@@ -154,7 +154,7 @@ def test_text_of_a_peer_is_escaped(folder: Path, caplog: pytest.LogCaptureFixtur
     assert r"z\r\n\x1b[31m is not among the processes here" in " ".join(warnings(caplog))
     facts = [fact for record in caplog.records for fact in getattr(record, "facts", {}).values()]
     assert all(fact.isprintable() for fact in facts if isinstance(fact, str))
-    assert shown("ä\t\udc80") == r"ä\t\udc80"
+    assert printable("ä\t\udc80") == r"ä\t\udc80"
 
 
 def test_a_warning_is_said_once_for_each_peer_cause_and_minute(caplog: pytest.LogCaptureFixture) -> None:

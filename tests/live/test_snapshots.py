@@ -18,7 +18,7 @@ from thence.live.inputs import Receive, Send, read_input
 from thence.live.journal import Journal
 from thence.live.process import LiveProcess
 from thence.live.recovery import recover
-from thence.live.state import dump, load
+from thence.live.state import dump, read_state
 from thence.runtime import JournalError
 
 assert folder is not None
@@ -124,7 +124,7 @@ def _check(process: LiveProcess) -> None:
     stored = {row[0] for row in journal.database.execute("SELECT number FROM thence_inputs")}
     assert needed(core) - {0} <= stored
     for taken in journal.snapshots():
-        other = load(taken.data, inbox=journal.inbox)
+        other = read_state(taken.data, inbox=journal.inbox)
         for row in journal.inputs(taken.number):
             step = other.apply(read_input(row.kind, row.data), row.time)
             assert other.seal(other.number, step, row.time).digest == row.digest

@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message import Copy, MessageId
 from thence.core.model.message_names import name_of
 from thence.core.model.minimum import Fact, Minimum
@@ -40,7 +40,7 @@ class Oracle:
     delivered: set[Fact] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 0))
 
-    def note(self, process: str, kind: Kind, message: str, to: tuple[str, ...] | None = None) -> None:
+    def note(self, process: str, kind: EventKind, message: str, to: tuple[str, ...] | None = None) -> None:
         index = 1 + sum(event.process == process for event in self.events)
         self.events.append(Event("run", process, index, kind, message, to, order=len(self.events)))
 

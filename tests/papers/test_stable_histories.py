@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message import Copy, MessageId
 from thence.core.model.order import judge
 from thence.core.model.roster import Roster
@@ -48,7 +48,7 @@ def talk(seed: int, kind: str, *, n: int = 5, messages: int = 120) -> tuple[list
     sent_at: list[tuple[int, MessageId]] = []
     events, index, elements, step = list[Event](), dict.fromkeys(roster.names, 0), 0, 0
 
-    def note(place: int, what: Kind, message: str, to: tuple[str, ...] | None = None) -> None:
+    def note(place: int, what: EventKind, message: str, to: tuple[str, ...] | None = None) -> None:
         index[roster.name(place)] += 1
         events.append(Event("run", roster.name(place), index[roster.name(place)], what, message, to, order=len(events)))
 

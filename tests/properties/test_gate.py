@@ -14,7 +14,7 @@ from support.soak import first
 
 from thence import Gate
 from thence.errors import MisuseError
-from thence.tables.delivery import Refused
+from thence.tables.delivery import TurnRefused
 
 IDS = [(key, f"{key}{number}") for key in "xy" for number in range(9)]
 
@@ -46,7 +46,7 @@ class Driven:
                 self.begun.append((one, turn.outcome, turn.missing, turn.attempt))
                 self.ends[one] = asyncio.get_running_loop().create_future()
                 await self.ends[one]
-        except Refused as refused:
+        except TurnRefused as refused:
             self.refused.append((one, refused.outcome))
         except ValueError:
             pass

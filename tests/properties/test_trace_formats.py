@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.recorded import read_events
 
-from thence.core.model.events import KINDS, Event
+from thence.core.model.events import EVENT_KINDS, Event
 from thence.tables.contract.row_validity import event_of, row_of
-from thence.tables.files.jsonl import format_line, located, write_jsonl
+from thence.tables.files.jsonl import format_line, located_lines, write_jsonl
 from thence.tables.files.parquet import write_parquet
 from thence.tables.files.shiviz import ClockEvent, parse_log
 from thence.tables.files.source import Quarantined
@@ -28,7 +28,7 @@ LONGS = st.integers(-(2**63), 2**63 - 1)
 
 @st.composite
 def events(draw: st.DrawFn) -> Event:
-    kind = draw(st.sampled_from(sorted(KINDS)))
+    kind = draw(st.sampled_from(sorted(EVENT_KINDS)))
     named = kind in ("send", "deliver", "receive")
     return Event(
         run=draw(TEXTS),
@@ -62,7 +62,7 @@ def test_a_line_is_what_the_json_module_writes(event: Event) -> None:
 def test_jsonl_round_trip(rows: list[Event]) -> None:
     stream = io.BytesIO()
     assert write_jsonl(rows, stream) == len(rows)
-    found = list(located(io.BytesIO(stream.getvalue()), "f"))
+    found = list(located_lines(io.BytesIO(stream.getvalue()), "f"))
     expected = [e if e.order is not None else replace(e, order=n) for n, e in enumerate(rows)]
     assert found == list(enumerate(expected, 1))
     again = io.BytesIO()
@@ -93,7 +93,7 @@ PIECES = st.sampled_from([LINE, LINE[:-1], LINE[:30], b"\n", b"\r\n", b"  \n", b
 @example(b"\xef\xbb\xbf" + LINE)
 @example(b'{"index":1e999999}\n{"a":' + b"[" * 2000)
 def test_any_bytes_no_line_is_lost(data: bytes) -> None:
-    found = list(located(io.BytesIO(data), "f"))
+    found = list(located_lines(io.BytesIO(data), "f"))
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     expected = [number for number, line in enumerate(lines, 1) if line.strip()]
     assert [each.line if isinstance(each, Quarantined) else each[0] for each in found] == expected

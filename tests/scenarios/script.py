@@ -5,6 +5,7 @@
     > send NAME to NAME...                         send, and show the stamp of each copy
     > stamped MESSAGE to NAME... with ENTRY...     put copies on their way that nobody sent, with this stamp
     > arrive MESSAGE at NAME                       let one copy arrive, and show every effect
+    > connect NAME to NAME                         open a link of the overlay
     > show NAME                                    show what a member keeps and what it holds
     > simulate key=value...                        run a scenario and show its events in the test notation
 
@@ -69,6 +70,11 @@ class Stage:
                 f"  awaits {_list(done.waits_for)}",
             ]
         return [*self._effect(name, done), f"  {name} keeps {self._kept(self.members[name])}"]
+
+    def do_connect(self, words: list[str]) -> list[str]:
+        name, _, other = words
+        lines = [line for effect in self.members[name].connect(other) for line in self._effect(name, effect)]
+        return [*lines, f"  {name} keeps {self._kept(self.members[name])}"]
 
     def do_stamped(self, words: list[str]) -> list[str]:
         place = words.index("with")

@@ -69,10 +69,10 @@ def audit_one_large(spark: Any) -> None:
     from support.traces import Knobs, random_trace
 
     from thence.spark import audit
-    from thence.tables.judge.whole_run import judge
+    from thence.tables.judge.whole_run import judge_run
 
     events = random_trace(1, Knobs(processes=8, steps=12_000, late=0.05, again=0, astray=0, lost=0, crash=0))
-    whole = as_found(judge(events[0].run, normal(events)).to_pylist())
+    whole = as_found(judge_run(events[0].run, normal(events)).to_pylist())
     with audit(frame(spark, events), chunk_rows=2500) as result:
         check(findings(result), {events[0].run: whole})
 
@@ -166,7 +166,7 @@ def costs(spark: Any) -> None:
     from thence.lab.simulator import Scenario, simulate
     from thence.tables.contract.row_validity import row_of
     from thence.tables.contract.type_map import arrow_schema
-    from thence.tables.costing import replay
+    from thence.tables.costing import replay_run
     from thence.tables.costing.replay import Cost
     from thence.tables.engines.spark.cost import cost
 
@@ -176,7 +176,9 @@ def costs(spark: Any) -> None:
         found = {row["protocol"]: row.asDict() for row in result.costs.collect()}
         assert result.recommendation.protocol == "ks"
     for name, row in found.items():
-        assert replay(run.events, name, run.scenario.roster) == Cost(**{key: row[key] for key in Cost.__slots__}), name
+        assert replay_run(run.events, name, run.scenario.roster) == Cost(**{key: row[key] for key in Cost.__slots__}), (
+            name
+        )
 
 
 def sweeps(spark: Any) -> None:

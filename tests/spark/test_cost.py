@@ -17,8 +17,8 @@ from thence.errors import MisuseError
 from thence.lab.simulator import Scenario, simulate
 from thence.tables.contract.row_validity import row_of
 from thence.tables.contract.type_map import arrow_schema
-from thence.tables.costing import prefix, profile, recommend, replay
-from thence.tables.costing.recommend import together, total
+from thence.tables.costing import prefix, profile, recommend, replay_run
+from thence.tables.costing.recommend import together, total_cost
 from thence.tables.costing.replay import Cost
 from thence.tables.costing.traffic import Hidden
 from thence.tables.engines.spark.cost import cost
@@ -83,7 +83,9 @@ def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, s
         profiles = {(r["run"], r["label"]): r.asDict(recursive=True) for r in result.runs.collect()}
         chosen = result.recommendation
     assert profiles.keys() == wanted.keys()
-    expected = {(*key, name): replay(rows, name, roster) for key, (rows, roster) in wanted.items() for name in NAMES}
+    expected = {
+        (*key, name): replay_run(rows, name, roster) for key, (rows, roster) in wanted.items() for name in NAMES
+    }
     assert costs == expected
     for key, (rows, roster) in wanted.items():
         gaps = GAPS.get(key[0], {})
@@ -102,7 +104,7 @@ def test_costs_and_profiles_are_those_of_the_plain_replay(spark: SparkSession, s
     )
     assert chosen == recommend(
         together(profile(*wanted[key]).findings for key in causal),
-        {name: total(expected[(*key, name)] for key in causal) for name in NAMES},
+        {name: total_cost(expected[(*key, name)] for key in causal) for name in NAMES},
     )
     assert (chosen.protocol is None) == (sample == 50), "nothing is recommended from 50 deliveries of each run"
 

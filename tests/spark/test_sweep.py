@@ -15,7 +15,7 @@ from support.family import kill_family
 from thence import cli
 from thence.lab.simulator import simulate
 from thence.lab.simulator.confidence import estimate
-from thence.lab.sweep.driver import LEAST, OVERHEAD, SHARE, places, sweep
+from thence.lab.sweep.driver import LEAST, OVERHEAD, TASKS_PER_CORE, places, sweep
 from thence.lab.sweep.grid import Grid, parse_grid
 from thence.lab.sweep.task import MEASURES, ResultStore, run_one
 
@@ -123,7 +123,7 @@ def test_long_scenarios_stay_alone_and_tasks_shrink() -> None:
     ]
     left = sum(loads)
     for task, load in enumerate(loads):
-        assert load <= max(LEAST, left / (SHARE * 2)) or found.count(task) == 1
+        assert load <= max(LEAST, left / (TASKS_PER_CORE * 2)) or found.count(task) == 1
         left -= load
 
 

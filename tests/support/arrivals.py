@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message import Cause, Copy
 from thence.core.model.order import Execution, Judgement, by_label, judge, usable
 from thence.core.model.roster import Roster
@@ -36,7 +36,7 @@ class Run:
     pairs: dict[tuple[int, int], list[str]] = field(default_factory=lambda: defaultdict(list))
     """messages from a sender to a sink, in order"""
 
-    def row(self, process: int, kind: Kind, copy: Copy, destinations: int | None = None) -> None:
+    def row(self, process: int, kind: EventKind, copy: Copy, destinations: int | None = None) -> None:
         name = self.roster.name(process)
         self.index[name] += 1
         told = None if destinations is None else self.roster.members(destinations)

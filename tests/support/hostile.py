@@ -50,7 +50,8 @@ class Scene:
     def __init__(self, name: str, processes: int, seed: int, steps: int = 60) -> None:
         """Send and deliver at random for a while."""
         self.name, self.rng = name, Random(f"scene {name} {processes} {seed}")
-        self.run = start(name, processes, self.rng, policy="random", options=OPTIONS.get(name))
+        fifo = "fifo" in REGISTRY[name].needs
+        self.run = start(name, processes, self.rng, policy="random", fifo=fifo, options=OPTIONS.get(name))
         self.labels: tuple[str | None, ...] = (None, "λ") if seed % 2 else (None,)
         for _ in range(steps):
             self.step(self.run)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message import Copy
 from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
@@ -240,14 +240,14 @@ class Recording:
             if isinstance(effect, Deliver):
                 self._copy_row("deliver", effect.copy)
 
-    def _copy_row(self, kind: Kind, copy: Copy) -> None:
+    def _copy_row(self, kind: EventKind, copy: Copy) -> None:
         name, members = self.roster.name, self.roster.members
         found = self.members[copy.destination].dependencies(copy) or []
         stamp = tuple((name_of(name(message.sender), message.count), members(mask)) for message, mask in found)
         self._row(copy.destination, kind, name_of(name(copy.sender), copy.count), stamp=stamp)
 
     def _row(
-        self, process: int, kind: Kind, message: str, to: tuple[str, ...] | None = None, stamp: object = None
+        self, process: int, kind: EventKind, message: str, to: tuple[str, ...] | None = None, stamp: object = None
     ) -> None:
         self.indexes[process] += 1
         place = len(self.events)

@@ -9,7 +9,7 @@ from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.base import Member
 from thence.core.protocols.history import SenderHistory
-from thence.core.protocols.timestamp_vectors import ROW
+from thence.core.protocols.timestamp_vectors import PACKED_ROW
 from thence.core.protocols.wire import MOST_LABEL_BYTES, VERSIONS
 from thence.core.wire.codec import (
     INT,
@@ -160,7 +160,7 @@ class Slow:
                 return self.bytes(self.length()).decode()
             except UnicodeDecodeError:
                 raise PeerError("no text") from None
-        if shape is ROW:
+        if shape is PACKED_ROW:
             return self.row()
         if isinstance(shape, EntriesInBits):
             bits = SlowBits(self.data[self.at :], self.size)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from thence.core.model.events import Event, Kind, parse, render
+from thence.core.model.events import Event, EventKind, parse, render
 from thence.core.model.message import MESSAGE, Cause, Copy, MessageId
 from thence.core.model.message_names import name_of
 from thence.core.model.order import Execution, Guarantee, Judgement, by_label, judge
@@ -273,7 +273,7 @@ class Walk:
     def _index(self, process: str) -> int:
         return next((e.index for e in reversed(self.events) if e.process == process), 0) + 1
 
-    def _row(self, process: int, kind: Kind, copy: Copy) -> None:
+    def _row(self, process: int, kind: EventKind, copy: Copy) -> None:
         name = self.roster.name(process)
         protocol, order = type(self.members[process]), len(self.events)
         self.events.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -54,8 +55,19 @@ def test_the_version_loads_no_command() -> None:
 def test_an_audit_of_json_lines_loads_arrow_and_nothing_heavier(tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
     trace.write_bytes(b"".join(map(format_line, parse("a!1>b b?a1"))))
-    loaded = loaded_by(f"from thence.cli import main\nassert main(['audit', {str(trace)!r}]) == 0")
-    assert not loaded & (HEAVY - {"typer", "numpy", "pyarrow"} | {"pydantic"})
+    loaded = modules_after(f"from thence.cli import main\nassert main(['audit', {str(trace)!r}]) == 0")
+    assert not {name.partition(".")[0] for name in loaded} & (HEAVY - {"typer", "numpy", "pyarrow"} | {"pydantic"})
+    assert not loaded & {"pyarrow.parquet", "concurrent.futures", "logging", "importlib.resources"}
+
+
+@pytest.mark.parametrize(("asked", "found"), [(None, "1"), ("2", "2")])
+def test_a_command_starts_no_threads_of_blas_unless_asked(asked: str | None, found: str) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    env |= {"OPENBLAS_NUM_THREADS": asked} if asked else {}
+    code = "import os, sys; from thence.cli import main; sys.argv[1:] = ['--version']; main()"
+    code += "; print(os.environ['OPENBLAS_NUM_THREADS'])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    assert ran.stdout.split()[-1] == found
 
 
 def test_import_takes_a_fraction_of_the_interpreter(capsys: pytest.CaptureFixture[str]) -> None:

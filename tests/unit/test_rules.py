@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -18,7 +21,19 @@ LONG = ("command", "build", "_read_by_numbers")
 """Functions that may be longer: options of a verb, the table of verbs, and a loop over bytes that makes no calls."""
 VAGUE = {"told", "said", "mine"}
 """Names that do not say what a local holds."""
+SEVERAL_VALUES = 3
+"""A constant of a module may share its name with one of another; three values under one name are confused."""
+CONTRACTS = {"__all__", "EXAMPLE", "PAPER", "CLAIMS", "VARIANTS", "measure", "T", "At"}
+"""Names that each command, or each paper, must define, and type variables."""
+SHARED = {"Row": "of the delivery rule, in C, and of every other table, a dict"}
+"""Names with two meanings that were left, and what those are."""
 Rule = Callable[[str], Iterator[str]]
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """Return the tree of a source; every rule looks at the same ones."""
+    return ast.parse(source)
 
 
 def private(name: str) -> bool:
@@ -38,7 +53,7 @@ def own_names(tree: ast.Module) -> set[str]:
 
 def of_another(source: str) -> Iterator[str]:
     """Yield the private names that a module takes from our other modules; what it inherits is its own."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     own = own_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("thence."):
@@ -51,7 +66,7 @@ def of_another(source: str) -> Iterator[str]:
 
 def excused(source: str) -> Iterator[str]:
     """Yield the exceptions that are caught although a mistake of ours raises them too."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ExceptHandler):
             caught = {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else {"all"}
             yield from caught & {"LookupError", "all"}
@@ -59,7 +74,7 @@ def excused(source: str) -> Iterator[str]:
 
 def settings_changed(source: str) -> Iterator[str]:
     """Yield the calls that change a setting of a Spark session that exists."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             owner = node.func.value
             if node.func.attr in ("set", "unset") and isinstance(owner, ast.Attribute) and owner.attr == "conf":
@@ -68,7 +83,7 @@ def settings_changed(source: str) -> Iterator[str]:
 
 def unused(source: str) -> Iterator[str]:
     """Yield the private functions, classes and constants of a module that it never mentions again."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -84,7 +99,7 @@ def unused(source: str) -> Iterator[str]:
 def docstring_lines(source: str) -> set[int]:
     """Return the numbers of the lines that are docstrings of functions: to explain a parameter must cost nothing."""
     found = set[int]()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node) is not None:
             found.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     return found
@@ -92,7 +107,7 @@ def docstring_lines(source: str) -> set[int]:
 
 def too_long(source: str) -> Iterator[str]:
     """Yield a module and functions that have too many lines; docstrings do not count, compiled loops are excused."""
-    tree, texts = ast.parse(source), docstring_lines(source)
+    tree, texts = parsed(source), docstring_lines(source)
     compiled = "import cython" in source  # a loop that makes no calls, each of whose variables is declared
     count = source.count("\n") - len(texts)
     if count > MOST_LINES:
@@ -106,12 +121,73 @@ def too_long(source: str) -> Iterator[str]:
 
 def vague(source: str) -> Iterator[str]:
     """Yield the locals and parameters of functions whose names do not say what they hold."""
-    for function in ast.walk(ast.parse(source)):
+    for function in ast.walk(parsed(source)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             for node in ast.walk(function):
                 name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
                 if name in VAGUE and not isinstance(getattr(node, "ctx", None), ast.Load):
                     yield f"{getattr(function, 'name', 'lambda')} has {name}"
+
+
+class Definition(NamedTuple):
+    """What a module defines under a name: a class, a function or a value, as text."""
+
+    module: str
+    kind: str
+    value: str
+
+
+def definitions(sources: Mapping[str, str]) -> dict[str, list[Definition]]:
+    """Return what modules define at their top, by name."""
+    found: dict[str, list[Definition]] = defaultdict(list)
+    for module, source in sources.items():
+        for node in parsed(source).body:
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(Definition(module, "class", node.name))
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found[node.name].append(Definition(module, "function", node.name))
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if isinstance(target, ast.Name):
+                        found[target.id].append(Definition(module, "value", ast.unparse(node.value)))
+    return found
+
+
+def imports(sources: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Return the names that modules take from each other, each with its module."""
+    return {
+        (node.module.removeprefix("cython.cimports."), each.name)
+        for source in sources.values()
+        for node in ast.walk(parsed(source))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for each in node.names
+    }
+
+
+def counterparts(modules: set[str]) -> bool:
+    """Tell whether two modules offer one function each by intention: on both engines, or typed and as a loop in C."""
+    loops = {module for module in modules if module.endswith("_cy")}
+    on_spark = {module for module in modules if ".engines.spark." in module}
+    return len(modules) == 2 and (len(loops) == 1 or len(on_spark) == 1)
+
+
+def confused(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return names that mean several things, with the modules that define them.
+
+    A class has a name of its own. So has a function that another module imports. A constant has fewer than
+    `SEVERAL_VALUES` values.
+    """
+    taken, found = imports(sources), {}
+    for name, each in definitions(sources).items():
+        modules = {one.module for one in each}
+        if len(modules) < 2 or name in CONTRACTS | SHARED.keys() or private(name) or counterparts(modules):
+            continue
+        functions = [one for one in each if one.kind == "function" and (one.module, name) in taken]
+        values = {one.value for one in each if one.kind == "value"}
+        if any(one.kind == "class" for one in each) or len(functions) > 1 or len(values) >= SEVERAL_VALUES:
+            found[name] = modules
+    return found
 
 
 BREACHES: dict[Rule, str] = {
@@ -134,3 +210,36 @@ def test_a_breach_is_noticed(rule: Rule) -> None:
 def test_no_module_breaks_a_rule(rule: Rule, package: str) -> None:
     files = [file for file in FILES if file.relative_to(SOURCE).parts[0] == package]
     assert {file.name: found for file in files if (found := list(rule(file.read_text())))} == {}
+
+
+def test_a_name_means_one_thing() -> None:
+    modules = {
+        ".".join(("thence", *file.relative_to(SOURCE).with_suffix("").parts)): file.read_text() for file in FILES
+    }
+    assert confused({name.removesuffix(".__init__"): source for name, source in modules.items()}) == {}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "seen"),
+    [
+        ("class Step: pass", "class Step: pass", True),
+        ("class Step: pass", "Step = tuple[int, int]", True),
+        ("class _Step: pass", "class _Step: pass", False),
+        ("def choose(): pass", "def choose(): pass", True),
+        ("def choose(): pass", "def chosen(): pass", False),
+        ("FEW = 1", "FEW = 2", False),
+        ("FEW = 1", "FEW = 2\nFEW = 3", True),
+    ],
+)
+def test_a_name_with_two_meanings_is_noticed(first: str, second: str, seen: bool) -> None:
+    user = "from thence.a import choose\nfrom thence.b import choose as other"
+    assert bool(confused({"thence.a": first, "thence.b": second, "thence.c": user})) is seen
+
+
+def test_both_engines_offer_the_same_function() -> None:
+    both = dict.fromkeys(
+        ("thence.tables.engines.local.audit", "thence.tables.engines.spark.audit"), "def audit(): pass"
+    )
+    user = "\n".join(f"from {module} import audit" for module in both)
+    assert confused({**both, "thence.c": user}) == {}
+    assert confused({**both, "thence.other": "class audit: pass", "thence.c": user}) != {}

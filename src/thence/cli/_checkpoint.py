@@ -10,7 +10,7 @@ from thence.errors import MisuseError
 
 
 @contextmanager
-def alone(checkpoint: Path | None) -> Iterator[None]:
+def sole_stream(checkpoint: Path | None) -> Iterator[None]:
     """Refuse a checkpoint that this release cannot continue, and a second stream on one while the first runs.
 
     Spark would end one of the two in the middle.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 import typer
 
 from thence.cli._console import Console
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.cli._targets import check_targets, declared, spelled
 from thence.core.model.escape import escaped_json, visible, visible_lines
 from thence.core.model.plain import Json, Option
@@ -48,9 +48,10 @@ JsonFile = Annotated[
 EngineOption = Annotated[
     str, typer.Option(metavar="auto|local|spark", help="Engine: in-process or Spark; auto decides by size.")
 ]
-"""The `--engine` of commands on tables: declare `engine: EngineOption = "auto"` and call `engines.choice.choose`."""
+"""The `--engine` of commands on tables: declare `engine: EngineOption = "auto"` and call `choose_engine`."""
 
-
+SHOWN = 20
+"""Rows of each table that a terminal shows; `--json` has all."""
 CORES = os.cpu_count() or 1
 """The default of `--cores`, as in the library: all cores."""
 SparkCores = Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1, show_default="all")]
@@ -127,18 +128,18 @@ def standard_input(names: T) -> Iterator[T]:
     from shutil import copyfileobj
     from tempfile import TemporaryDirectory
 
-    from thence.tables.files.whole_tables import suffix_of
+    from thence.tables.files.whole_tables import ending_of
 
     with TemporaryDirectory(prefix="thence-") as folder:
-        begins = sys.stdin.buffer.read(SAMPLE)
-        file = Path(folder) / f"standard-input{suffix_of(begins)}"
+        begins = sys.stdin.buffer.read(STDIN_SAMPLE)
+        file = Path(folder) / f"standard-input{ending_of(begins)}"
         with file.open("wb") as into:
             into.write(begins)
             copyfileobj(sys.stdin.buffer, into)
         yield [str(file) if name == "-" else name for name in names]  # type: ignore[misc]
 
 
-SAMPLE = 1 << 16
+STDIN_SAMPLE = 1 << 16
 """Bytes of standard input by which its format is told."""
 
 
@@ -175,7 +176,7 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
         try:
             check_targets(own.parameters, options)
             if options.get("engine") == "spark":
-                needs("pyspark", "pyarrow")
+                require_packages("pyspark", "pyarrow")
             with standard_input(options.get("trace")) as names:
                 verb(*args, **options if names is None else options | {"trace": names})
         except MisuseError as error:
@@ -338,7 +339,7 @@ def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterato
     yield from track(items, what, total=total, console=Terminal(stderr=True), transient=True)
 
 
-PATIENCE = 2.0
+SILENT_SECONDS = 2.0
 """Seconds after which long work begins to say how far it is."""
 
 
@@ -360,7 +361,7 @@ def counted() -> Iterator[Callable[[str, int, int | None], None]]:
     def tell(stage: str, done: int, total: int | None) -> None:
         now = monotonic()
         since = now - stages.setdefault(stage, now)
-        if now - began > PATIENCE:
+        if now - began > SILENT_SECONDS:
             status.update(_how_far(stage, done, total, since))
             status.start()
 

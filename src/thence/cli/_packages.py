@@ -30,7 +30,7 @@ HOLDS = {"cli": {"spark"}}
 """Extras whose packages, as far as verbs ask for them, come with others."""
 
 
-def needs(*packages: str) -> None:
+def require_packages(*packages: str) -> None:
     """Refuse to begin if a package is missing, naming all that are and the extras that bring them."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:

@@ -12,6 +12,7 @@ import typer
 
 from thence.cli._common import (
     CORES,
+    SHOWN,
     ColumnsOption,
     EngineOption,
     JsonFile,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 EXAMPLE = "thence audit trace.jsonl --json verdict.json"
 
-SHOWN = 20
-"""Rows of each table for people; `--json` has them all."""
 
 TraceArgument = Annotated[list[str], typer.Argument(metavar="TRACE...", help="Files, folders or globs.")]
 FormatOption = Annotated[
@@ -119,12 +118,12 @@ def _collecting(result: AuditResult) -> Iterator[AuditProgress]:
 def _tallied(pieces: Iterator[str], progress: AuditProgress) -> Iterator[str]:
     """Pass pieces of JSON on, and tell how many there have been."""
     for count, piece in enumerate(pieces):
-        if count % SHARE == 0:
+        if count % PROGRESS_EVERY == 0:
             progress("writing findings", count, None)
         yield piece
 
 
-SHARE = 10_000
+PROGRESS_EVERY = 10_000
 """Findings between two words on how many have been written."""
 
 
@@ -144,10 +143,10 @@ def _write_page(
 @contextmanager
 def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, EngineChoice | None]]:
     """Audit an opened trace, its tables and its logs, by the engine that is asked for."""
-    from thence.tables.engines.choice import Engine, EngineChoice, choose
+    from thence.tables.engines.choice import Engine, EngineChoice, choose_engine
 
     tables = [path for path, kind in opened.files.items() if kind != "shiviz"]
-    choice = choose(engine, tables)
+    choice = choose_engine(engine, tables)
     if opened.records:
         if engine == Engine.SPARK:
             raise MisuseError(

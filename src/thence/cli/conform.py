@@ -53,11 +53,11 @@ def command(
 
 def _events(paths: list[str], columns: dict[str, str]) -> Iterable[Event]:
     """Return the rows of traces, or of a saved execution of the explorer."""
-    from thence.lab.formal.executions import events_of, is_execution
+    from thence.lab.formal.executions import is_execution, replayed_events
     from thence.tables.files.read import open_trace
 
     if len(paths) == 1 and is_execution(Path(paths[0])):
-        return events_of(Path(paths[0]))
+        return replayed_events(Path(paths[0]))
     opened = open_trace(paths, columns=columns)
     events = list(opened.events())
     if opened.quarantine:

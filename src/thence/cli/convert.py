@@ -27,7 +27,7 @@ from thence.cli._common import (
     tell,
     write_json,
 )
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.cli._targets import check_target
 from thence.errors import MisuseError, TraceError
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from thence.tables.files.read import Trace
 
 EXAMPLE = "thence convert trace.parquet --to shiviz --around a7 --out around-a7.log"
-SHOWN = 10
+SHOWN_LEFT_OUT = 10
 
 
 class To(StrEnum):
@@ -91,7 +91,7 @@ def command(
     if out is not None:
         check_target("--out", out, folder=files > 1)
     if to is To.perfetto:
-        needs("perfetto")
+        require_packages("perfetto")
     source = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
@@ -137,7 +137,7 @@ def _choose(engine: str, source: Trace, asked: Conversion) -> EngineChoice:
     flows = asked.to in (To.jsonl, To.parquet) and asked.around is None and asked.files == 1
     if engine == engines.Engine.AUTO and ("shiviz" in kinds or (flows and _ordered_files(source))):
         return engines.EngineChoice(engines.Engine.LOCAL, "rows are written as they are read")
-    return engines.choose(engine, source.files)
+    return engines.choose_engine(engine, source.files)
 
 
 def _ordered_files(source: Trace) -> bool:
@@ -229,9 +229,9 @@ def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choic
     where = "standard output" if out is None else out
     left = f"{len(left_out)} row{'s' * (len(left_out) != 1)} left out"
     tell(f"{count} event{'s' * (count != 1)} written to {where}, {left}")
-    for each in left_out[:SHOWN]:
+    for each in left_out[:SHOWN_LEFT_OUT]:
         place = ":".join(str(part) for part in (each["file"], each["line"]) if part is not None)
         tell(f"  {place + ': ' if place else ''}{each['reason']}")
-    if len(left_out) > SHOWN:
-        tell(f"  ... and {len(left_out) - SHOWN} more; --json FILE names them all")
+    if len(left_out) > SHOWN_LEFT_OUT:
+        tell(f"  ... and {len(left_out) - SHOWN_LEFT_OUT} more; --json FILE names them all")
     tell(f"converted {choice}")

@@ -10,6 +10,7 @@ import typer
 
 from thence.cli._common import (
     CORES,
+    SHOWN,
     ColumnsOption,
     EngineOption,
     JsonFile,
@@ -27,7 +28,7 @@ from thence.cli._common import (
     write_json,
 )
 from thence.cli._console import Console, table
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.core.model.plain import Row
 from thence.errors import MisuseError, TraceError
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from thence.tables.files.read import Trace
 
 EXAMPLE = "thence cost trace.jsonl --protocols ks,rst,ech --plot cost.svg"
-SHOWN = 20
 
 
 def command(
@@ -63,16 +63,16 @@ def command(
     """
     from thence.core.protocols.registry import lookup
     from thence.show.plots import SUFFIXES
-    from thence.tables.engines.choice import Engine, choose
+    from thence.tables.engines.choice import Engine, choose_engine
     from thence.tables.files.read import open_trace
 
     names = None if protocols is None else [lookup(name.strip()).name for name in protocols.split(",") if name.strip()]
     if plot is not None and plot.suffix and plot.suffix not in SUFFIXES:
         raise MisuseError(f"{plot} ends in neither .png nor .svg; leave the ending out to get both")
     if plot is not None:
-        needs("matplotlib")
+        require_packages("matplotlib")
     opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
-    choice = choose(engine, opened.files)
+    choice = choose_engine(engine, opened.files)
     report = (_local if choice.engine is Engine.LOCAL else _on_spark)(opened, names, sample, cores)
     if not report.runs:
         unused = "".join(f"; set aside: {_place(each)}: {each['reason']}" for each in report.quarantine[:1])

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from thence.cli._checkpoint import alone
+from thence.cli._checkpoint import sole_stream
 from thence.cli._common import (
     CORES,
+    SHOWN,
     ColumnsOption,
     EngineOption,
     JsonFile,
@@ -29,11 +30,11 @@ from thence.cli._common import (
     write_json,
 )
 from thence.cli._console import table
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.cli._targets import check_target
 from thence.core.model.plain import Field, Row
 from thence.errors import Argument, MisuseError, TraceError
-from thence.tables.engines.choice import Engine, EngineChoice, choose
+from thence.tables.engines.choice import Engine, EngineChoice, choose_engine
 from thence.tables.files.formats import RECORDS, WHOLE
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from thence.tables.files.formats import Format
 
 EXAMPLE = "thence deliver events.parquet --id event_id --causes parent_id --key account --out ordered"
-SHOWN = 20
 
 
 class DeliveryRequest(NamedTuple):
@@ -175,7 +175,7 @@ def command(
         asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, options)
         choice = _choice(engine, found, stream, one_file=kind is not None)
         _refuse_own_input(found, out)
-        with alone(checkpoint):
+        with sole_stream(checkpoint):
             result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
     detail(f"delivered {choice}")
@@ -271,12 +271,12 @@ def _choice(engine: str, found: ArrivalFiles, stream: bool, *, one_file: bool) -
         raise MisuseError("Spark writes a folder; give --out the name of one, or leave --engine spark out")
     if one_file:
         return EngineChoice(Engine.LOCAL, "one file is written here alone")
-    return EngineChoice(Engine.SPARK, "a stream") if stream else choose(engine, found.files)
+    return EngineChoice(Engine.SPARK, "a stream") if stream else choose_engine(engine, found.files)
 
 
 def _local(asked: DeliveryRequest) -> Row:
     """Deliver in this process; what comes out is one file, which is Parquet in a folder."""
-    needs("pyarrow", "numpy")
+    require_packages("pyarrow", "numpy")
     from thence.tables.files.without_pandas import without_pandas
 
     without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas

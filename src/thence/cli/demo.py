@@ -1,7 +1,7 @@
 """`thence demo`: the main job end to end on an embedded default.
 
 A demo is a list of steps over one `Demo`; each step prints what it found and adds to the result and to the page. A new
-part is one function more in `STEPS`.
+part is one function more in `DEMO_STEPS`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import typer
 
 from thence.cli._common import CORES, JsonFile, SparkCores, console, finish, progress, write_json
 from thence.cli._console import Console
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.core.model.plain import Row
 
 if TYPE_CHECKING:
@@ -67,11 +67,11 @@ def command(
     Exit code 1 means that a protocol broke its promise, that the liar was not caught, or that Spark and the
     definition disagree.
     """
-    needs("pyspark", "pyarrow")
+    require_packages("pyspark", "pyarrow")
     out.mkdir(parents=True, exist_ok=True)
     made = Demo(out, console(json_file), seed, cores)
     try:
-        for step in STEPS:
+        for step in DEMO_STEPS:
             step(made)
     finally:
         if made.spark is not None:
@@ -210,12 +210,12 @@ def cost_of_the_traffic(made: Demo) -> None:
     from thence.cli.simulate import print_table
     from thence.show.results_page import Paragraph, Section
     from thence.show.simulation import costs_table
-    from thence.tables.costing import profile, recommend, replay
+    from thence.tables.costing import profile, recommend, replay_run
     from thence.tables.costing.recommend import recommendable
 
     run = made.runs["ks"][0]
     events, roster = run.events, run.scenario.roster
-    costs = {name: replay(events, name, roster) for name in recommendable()}
+    costs = {name: replay_run(events, name, roster) for name in recommendable()}
     choice = recommend(profile(events, roster).findings, costs)
     priced = costs_table(list(costs.values()), choice)
     made.console.print()
@@ -229,7 +229,7 @@ def cost_of_the_traffic(made: Demo) -> None:
 
 def write_page(made: Demo) -> None:
     """Write what was shown as one HTML page."""
-    from thence.show.results_page import Links, Section, page
+    from thence.show.results_page import Links, Section, results_page
     from thence.show.spacetime.simulated import side_by_side_page
 
     pictured = made.out / "space-time.html"
@@ -237,11 +237,11 @@ def write_page(made: Demo) -> None:
     made.sections.append(Section("See it", [Links([(f"ks beside {LIAR}, event by event", pictured.name)])]))
     target = made.out / "index.html"
     lead = f"Six processes, 150 messages, seed {made.seed}: thence demo, as one page."
-    target.write_text(page("thence demo", made.sections, lead=lead), encoding="utf-8")
+    target.write_text(results_page("thence demo", made.sections, lead=lead), encoding="utf-8")
     made.console.print(f"The page is {target}.")
 
 
-STEPS: tuple[Callable[[Demo], None], ...] = (
+DEMO_STEPS: tuple[Callable[[Demo], None], ...] = (
     simulate_and_judge,
     catch_the_liar,
     audit_on_spark,

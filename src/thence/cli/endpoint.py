@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from thence.cli._common import JsonFile, console, detail, options_of, write_json
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.errors import MisuseError
 
 EXAMPLE = "thence endpoint --init trio --processes a,b,c"
@@ -174,7 +174,7 @@ def _init(
 
     if not plain and nats is None:
         try:
-            needs("cryptography")
+            require_packages("cryptography")
         except MisuseError as error:
             raise MisuseError(f"{error}; or --plain makes a set without certificates") from None
 

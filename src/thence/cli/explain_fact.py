@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from thence.core.model.minimum import Fact
     from thence.tables.files.read import Trace
 
-MOST = 30_000
+MOST_EVENTS = 30_000
 """events of a run that carry causality: everything is worked out by definition, with the past of each at hand"""
-SHOWN = 10
+SHOWN_ENDPOINTS = 10
 """endpoints; all of them are in the JSON"""
 CARRIED = {
     True: "the stamp, as recorded, has it",
@@ -36,8 +36,10 @@ def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None,
     good, rejected = usable(rows)
     fact, copy = asked[:2], asked[2:]
     same = _one_order([event for event in good if event.kind != "crash"], fact[0], copy[0])
-    if (size := sum(event.kind != "receive" for event in same)) > MOST:
-        raise TraceError(f"run {chosen} has {size} sends, deliveries and internal events; at most {MOST} are accepted")
+    if (size := sum(event.kind != "receive" for event in same)) > MOST_EVENTS:
+        raise TraceError(
+            f"run {chosen} has {size} sends, deliveries and internal events; at most {MOST_EVENTS} are accepted"
+        )
     found = FixedPoints(same)
     why, points, ends = found.why(fact, copy), found.fixed_points(*fact), found.endpoints(*fact)
     carried, missing = recorded(same, fact, copy), bool(rejected or gaps(rows))
@@ -71,8 +73,8 @@ def _rows(events: Iterable[Event]) -> list[dict[str, object]]:
 
 
 def _places(events: list[Event]) -> str:
-    more = f" and {len(events) - SHOWN} more" if len(events) > SHOWN else ""
-    return ", ".join(f"{event.process} {event.index}" for event in events[:SHOWN]) + more
+    more = f" and {len(events) - SHOWN_ENDPOINTS} more" if len(events) > SHOWN_ENDPOINTS else ""
+    return ", ".join(f"{event.process} {event.index}" for event in events[:SHOWN_ENDPOINTS]) + more
 
 
 def _one_run(runs: list[str], wanted: str | None) -> str:

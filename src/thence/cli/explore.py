@@ -40,6 +40,7 @@ def command(
     to_self: Annotated[bool, typer.Option("--self", help="Processes may address themselves.")] = False,
     crashes: Annotated[int, typer.Option(help="How many processes may crash.")] = 0,
     loss: Annotated[int, typer.Option(help="How many copies may be lost.")] = 0,
+    links: Annotated[int, typer.Option(help="How many links of an overlay may be opened.")] = 0,
     groups: Annotated[str, typer.Option(help="Groups for protocols that need them: ab|c.")] = "",
     detector: Annotated[str, typer.Option(help="Failure detector: eager, falling or any.")] = "eager",
     changes: Annotated[int, typer.Option(help="How often the detector `any` changes its mind at each process.")] = 1,
@@ -69,7 +70,7 @@ def command(
     json_file: JsonFile = None,
 ) -> None:
     """Try all interleavings of a small system; say what was covered, and show the smallest failure."""
-    from thence.lab.explorer.properties import chosen
+    from thence.lab.explorer.properties import properties_of
     from thence.lab.explorer.setting import Setting
 
     _only_one(replay=replay, step=step, graph=graph, cover=cover)
@@ -82,10 +83,10 @@ def command(
         return
     setting = Setting(
         protocol, processes, messages, destinations, to_self=to_self, fifo=fifo, loss=loss, crashes=crashes,
-        detector=detector, changes=changes, groups=groups, options=options_of(option),
+        links=links, detector=detector, changes=changes, groups=groups, options=options_of(option),
         variant=_variant(protocol, admitted=variants),
     )  # fmt: skip
-    judged = chosen(properties) if properties else None
+    judged = properties_of(properties) if properties else None
     if step:
         from thence.cli.explore_step import by_hand
 
@@ -147,9 +148,9 @@ def _explored(
     """Explore; with `cover`, watch the lines that the source of the protocol marks."""
     if not cover:
         return *_find(setting, judged, limit), []
-    from thence.lab.explorer.step_coverage import watched
+    from thence.lab.explorer.step_coverage import count_steps
 
-    with watched(setting.entry.protocol) as steps:
+    with count_steps(setting.entry.protocol) as steps:
         return *_find(setting, judged, limit), steps
 
 
@@ -204,6 +205,7 @@ def coverage_lines(coverage: Coverage) -> list[str]:
     if setting.crashes:
         network.append(f"up to {_count(setting.crashes, 'crash', 'crashes')}, detector {setting.detector}")
     network += [f"up to {_count(setting.loss, 'copy', 'copies')} lost"] if setting.loss else []
+    network += [f"up to {_count(setting.links, 'link', 'links')} opened"] if setting.links else []
     covered = "all of it" if coverage.complete else f"a part of it: {coverage.stopped}"
     executions = "" if coverage.counted is None else f"{coverage.counted} executions, "
     rate = coverage.states / coverage.seconds if coverage.seconds else 0
@@ -250,7 +252,7 @@ def result_row(coverage: Coverage, smallest: Smallest | None) -> Row:
 
 
 def _write_page(witness: Witness, page: Path | None, out: Console) -> None:
-    from thence.show.spacetime import page as drawn
+    from thence.show.spacetime import spacetime_page as drawn
 
     if page is None:
         return

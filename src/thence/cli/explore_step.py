@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from thence.lab.explorer.setting import Setting, Start, Step
     from thence.lab.explorer.stepping import Stepper
 
-KEYS = "b goes back, d draws, s FILE saves, q ends"
-HELP = f"a number takes that step; {KEYS}"
-SHOWN = 40
+KEY_HELP = "b goes back, d draws, s FILE saves, q ends"
+HELP = f"a number takes that step; {KEY_HELP}"
+SHOWN_STARTS = 40
 
 
 def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | None, json_file: str | None) -> None:
@@ -62,10 +62,10 @@ def _start(setting: Setting, out: Console) -> Start | None:
     if len(known) == 1:
         return known[0]
     out.print(f"first choose who crashes and what the failure detector says, from 1 to {len(known)}; q ends")
-    for number, start in enumerate(known[:SHOWN], 1):
+    for number, start in enumerate(known[:SHOWN_STARTS], 1):
         out.print(f"{number:>3}  {Witness(setting, (), start, ()).faults()}")
-    if len(known) > SHOWN:
-        out.print(f"     ... and {len(known) - SHOWN} more")
+    if len(known) > SHOWN_STARTS:
+        out.print(f"     ... and {len(known) - SHOWN_STARTS} more")
     for line in sys.stdin:
         word = line.strip()
         if word == "q":
@@ -85,7 +85,7 @@ def _offer(walk: Stepper, out: Console) -> list[Step]:
     for number, step in enumerate(choices, 1):
         out.print(f"{number:>3}  {in_words(step, walk.moves.roster)}")
     if walk.problem is not None:
-        out.print(f"nothing leads on from here; {KEYS}")
+        out.print(f"nothing leads on from here; {KEY_HELP}")
     elif not choices:
         out.print("nothing more can happen, and no property is broken")
     return choices

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from thence.cli._common import JsonFile, console, finish, progress, start_spark, working, write_json
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
 
@@ -51,12 +51,12 @@ def command(
     Exit code 1: a simulation failed, or a protocol broke its promise in one. Verdicts do not change it.
     """
     used = cores or (1 if quick else 2)
-    needs("matplotlib", "networkx", "pyarrow", *(["pyspark"] if used > 1 else []))
+    require_packages("matplotlib", "networkx", "pyarrow", *(["pyspark"] if used > 1 else []))
     from thence.cli.simulate import print_table
     from thence.lab.papers.paper import Scale
-    from thence.lab.papers.run import PAPERS, counted
+    from thence.lab.papers.run import PAPERS, count_verdicts
     from thence.lab.papers.run import reproduce as measured
-    from thence.show.reproduced import write
+    from thence.show.reproduced import write_reproduced
 
     if full and quick:
         raise MisuseError("--full and --quick exclude each other")
@@ -64,7 +64,7 @@ def command(
     wanted = _chosen(papers or [], PAPERS, scale)
     run = _Runner(used)
     made = [measured(PAPERS[name], scale, run, out / "runs" / scale.level / name, during=working) for name in wanted]
-    result = write(out, made, _command(papers or [], scale))
+    result = write_reproduced(out, made, _command(papers or [], scale))
     shown = console(json_file)
     broken = [problem for each in made for problem in each.broken]
     for each in made:
@@ -73,7 +73,7 @@ def command(
         elif not each.broken:
             print_table(each.paper.tables(each.data)[0], shown)
     if any(each.findings for each in made):
-        print_table(counted(made), shown)
+        print_table(count_verdicts(made), shown)
     shown.print(f"The page is {out / 'index.html'}.")
     for problem in broken:
         shown.print(f"FAILED: {problem}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._checkpoint import alone
+from thence.cli._checkpoint import sole_stream
 from thence.cli._common import CORES, JsonFile, SparkCores, console, working, write_json
 from thence.cli.waiting import session_for
 
@@ -28,7 +28,7 @@ def command(
     session = session_for(checkpoint, cores)
     from thence.tables.engines.spark.reshard import reshard as on_spark
 
-    with alone(checkpoint), working("Dividing the state"):
+    with sole_stream(checkpoint), working("Dividing the state"):
         made = on_spark(session, checkpoint, new, shards)
     console(json_file).print(f"{new}: {made} shard{'' if made == 1 else 's'}; start the stream with this checkpoint")
     write_json(json_file, {"checkpoint": str(checkpoint), "new": str(new), "shards": made})

@@ -10,7 +10,7 @@ import typer
 
 from thence.cli._common import JsonFile, console, finish, options_of, progress, write_json
 from thence.cli._console import Console, table
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from thence.tables.result_table import ResultTable
 
 EXAMPLE = "thence simulate --protocol ks --processes 8 --messages 1000 --fanout uniform --seed 1 --trace trace.jsonl"
-SHOWN = 10
+SHOWN_REASONS = 10
 
 
 def command(
@@ -51,6 +51,7 @@ def command(
     labels: Annotated[int, typer.Option(help="Independent causal orders side by side.")] = 0,
     bound: Annotated[int | None, typer.Option(metavar="B", help="Of `bounded`: sends in an epoch.")] = None,
     crashes: Annotated[int, typer.Option(help="Processes that stop at a random time.")] = 0,
+    links: Annotated[int, typer.Option(help="Links of an overlay that are opened at random times.")] = 0,
     loss: Annotated[float, typer.Option(help="Share of copies lost; only for protocols that bear it.")] = 0.0,
     duplicates: Annotated[float, typer.Option(help="Share of copies that arrive twice.")] = 0.0,
     partition: Annotated[
@@ -83,7 +84,7 @@ def command(
         raise MisuseError("--stamps puts dependencies into a trace; give --trace FILE, too")
     for path in (trace, arrivals):
         if path is not None and format_of(path) == "parquet":
-            needs("pyarrow")
+            require_packages("pyarrow")
     if not 0.0 <= warmup < 1.0:
         raise MisuseError(f"warm-up {warmup} is not a share; from 0 up to, but not, 1 is accepted")
     scenario = Scenario(
@@ -99,6 +100,7 @@ def command(
         labels=labels,
         bound=bound,
         crashes=crashes,
+        links=links,
         loss=loss,
         duplicates=duplicates,
         partitions=tuple(partition or ()),
@@ -144,10 +146,10 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
     if stuck:
         out.print("Deadlock." if result.outcome.deadlock else "Something waits for ever for what was lost.")
         alike = Counter(explain(process, pending) for process, pending in stuck)
-        for text, count in list(alike.items())[:SHOWN]:
+        for text, count in list(alike.items())[:SHOWN_REASONS]:
             out.print(f"  {text}" + (f" (and {count - 1} more like it)" if count > 1 else ""))
-        if len(alike) > SHOWN:
-            out.print(f"  ... and {sum(list(alike.values())[SHOWN:])} more")
+        if len(alike) > SHOWN_REASONS:
+            out.print(f"  ... and {sum(list(alike.values())[SHOWN_REASONS:])} more")
     for path, rows in written.items():
         out.print(f"{rows} rows written to {path}")
     recorder = result.recorder

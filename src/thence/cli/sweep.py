@@ -12,12 +12,12 @@ import typer
 
 from thence.cli._common import CORES, JsonFile, SparkCores, console, finish, start_spark, write_json
 from thence.cli._console import Console, table
-from thence.cli._packages import needs
+from thence.cli._packages import require_packages
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
 
 EXAMPLE = "thence sweep grid.toml --out sweep-results"
-SHOWN = 40
+SHOWN_SETTINGS = 40
 MEASURED = ("entries_per_copy", "facts_per_copy", "bytes_per_copy", "bytes_per_message", "log_size", "latency_per_copy")
 
 
@@ -42,7 +42,7 @@ def command(
     from thence.lab.sweep.grid import read_grid
 
     plan = read_grid(grid)
-    needs("pyspark", "pyarrow", *(["matplotlib"] if plot is not None else []))
+    require_packages("pyspark", "pyarrow", *(["matplotlib"] if plot is not None else []))
     from thence.lab.sweep.driver import sweep as run_sweep
     from thence.lab.sweep.task import MEASURES, SETTING
 
@@ -90,13 +90,13 @@ def _show(result: Row, out: Console) -> None:
         [*(row[name] for name in varied), row["seeds"], *(_interval(row, name) for name in MEASURED)] for row in rows
     ]
     out.print(f"{result['ran']} scenarios run, {result['before']} were finished before; results in {result['out']}")
-    out.print(table(*varied, "seeds", *MEASURED, rows=body[:SHOWN]))
-    if len(rows) > SHOWN:
-        out.print(f"... and {len(rows) - SHOWN} more settings; --json has them all")
-    for row in [row for row in rows if row["deadlocks"]][:SHOWN]:
+    out.print(table(*varied, "seeds", *MEASURED, rows=body[:SHOWN_SETTINGS]))
+    if len(rows) > SHOWN_SETTINGS:
+        out.print(f"... and {len(rows) - SHOWN_SETTINGS} more settings; --json has them all")
+    for row in [row for row in rows if row["deadlocks"]][:SHOWN_SETTINGS]:
         words = ", ".join(f"{name} {row[name]}" for name in varied)
         out.print(f"DEADLOCK: {row['deadlocks']} of {row['seeds']} runs of {words}")
-    for each in result["failed"][:SHOWN]:
+    for each in result["failed"][:SHOWN_SETTINGS]:
         out.print(f"FAILED: {each['scenario']}: {each['error']}")
 
 

@@ -8,14 +8,12 @@ from typing import Annotated
 
 import typer
 
-from thence.cli._common import JsonFile, console, write_json
+from thence.cli._common import SHOWN, JsonFile, console, write_json
 from thence.cli._console import table
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
 
 EXAMPLE = "thence why trio/c.toml"
-ROWS = 20
-"""held messages that are listed; --json has all"""
 
 
 def command(
@@ -54,9 +52,9 @@ def _show(answer: Row, json_file: str | None) -> None:
         noun = f"held message{'s' * (len(held) > 1)}"
         out.print(f"{which} {noun} {verb} for {root['process']}, which is {away}{since}.")
     if held:
-        more = f" (the first {ROWS} of {len(held)})" if len(held) > ROWS else ""
+        more = f" (the first {SHOWN} of {len(held)})" if len(held) > SHOWN else ""
         title = f"Messages that wait for their causes{more}"
-        out.print(table("held", "from", "waits for", "since", rows=held[:ROWS], title=title))
+        out.print(table("held", "from", "waits for", "since", rows=held[:SHOWN], title=title))
     else:
         out.print(f"{answer['process']} holds nothing back.")
     for row in answer["deferred"]:

@@ -20,7 +20,7 @@ from thence.live.link import Link
 if TYPE_CHECKING:
     from thence.live.endpoint import Endpoint
 
-LINE_LIMIT = 1 << 16
+QUESTION_LIMIT = 1 << 16
 Answered = Row
 """what goes out as JSON"""
 
@@ -40,7 +40,7 @@ class Admin:
             raise MisuseError(f"admin is {self.path}, which is longer than the 100 characters a socket's name may have")
         before = os.umask(0o177)
         try:
-            self._server = await asyncio.start_unix_server(self._serve, str(self.path), limit=LINE_LIMIT)
+            self._server = await asyncio.start_unix_server(self._serve, str(self.path), limit=QUESTION_LIMIT)
         finally:
             os.umask(before)
 

@@ -23,8 +23,8 @@ from thence.live.tls import context, proven_name
 if TYPE_CHECKING:
     from thence.live.process import LiveProcess
 
-PAUSE = 0.3
-SECONDS = 10.0
+ASK_AGAIN_SECONDS = 0.3
+CONNECT_SECONDS = 10.0
 
 
 class Asker:
@@ -110,13 +110,13 @@ async def change(config: Config, through: str, *, joins: bool, waiting: Callable
         if late != before:
             waiting(late)
             before = late
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(ASK_AGAIN_SECONDS)
 
 
 async def _ask(config: Config, peer: str, body: bytes) -> Row:
     address: Address = config.addresses[peer]
     made = None if config.tls is None else context(config.tls, ssl.PROTOCOL_TLS_CLIENT)
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(CONNECT_SECONDS):
         reader, writer = await asyncio.open_connection(address.host, address.port, ssl=made)
         try:
             proven = proven_name(writer.get_extra_info("ssl_object"))

@@ -1,6 +1,6 @@
 """The configuration of one endpoint, read from TOML. Every mistake is told by the name of its key.
 
-Paths are relative to the file. What may stand in it is the table `KEYS`; docs/reference/live.md explains each key.
+Paths are relative to the file. The keys are in `CONFIG_KEYS`; docs/reference/live.md explains each.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Config:
         return self.bind or self.addresses[self.name]
 
 
-KEYS = {
+CONFIG_KEYS = {
     "": (
         "name",
         "processes",
@@ -147,7 +147,7 @@ class _Table:
 
     def __init__(self, values: Mapping[str, Toml], file: str, prefix: str = "") -> None:
         self.values, self.file, self.prefix = values, file, prefix
-        known = KEYS.get(prefix.rstrip("."))
+        known = CONFIG_KEYS.get(prefix.rstrip("."))
         for key in values:
             if known is not None and key not in known:
                 raise MisuseError(f"{file}: {prefix}{key} is no key; here stand {', '.join(known)}")
@@ -356,7 +356,7 @@ def _tls(top: _Table, folder: Path, addresses: dict[str, Address], bind: Address
         raise MisuseError(f"{top.file}: either a table tls or plain = true is expected, and not both")
     if not plain:
         table = top.table("tls")
-        return Tls(*(table.path(key, folder) for key in KEYS["tls"]))
+        return Tls(*(table.path(key, folder) for key in CONFIG_KEYS["tls"]))
     for key, address in [*addresses.items(), *([("bind", bind)] if bind else [])]:
         if not address.loopback:
             raise MisuseError(

@@ -138,7 +138,7 @@ class StandardDatabase:
         self._connection.close()
 
 
-PREFIX = "thence_"
+RESERVED = "thence_"
 """what the names of the journal's own tables begin with"""
 
 _WRITES = {
@@ -154,6 +154,6 @@ _ENDS = {sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_AT
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
-    ours = any(name is not None and name.lower().startswith(PREFIX) for name in (first, second))
+    ours = any(name is not None and name.lower().startswith(RESERVED) for name in (first, second))
     denied = action in _ENDS or (action in _WRITES and ours)
     return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK

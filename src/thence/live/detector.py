@@ -18,7 +18,7 @@ from math import e, log10
 
 from thence.core.model.roster import positions
 
-WINDOW = 100
+INTERVALS_KEPT = 100
 
 
 class Detector:
@@ -31,7 +31,7 @@ class Detector:
         self.me, self.size, self.groups = me, size, groups
         self.interval, self.threshold = interval, threshold
         self._last = [now] * size
-        self._gaps: list[deque[float]] = [deque([interval], WINDOW) for _ in range(size)]
+        self._gaps: list[deque[float]] = [deque([interval], INTERVALS_KEPT) for _ in range(size)]
         self._ticked = now
 
     def heard(self, peer: int, now: float) -> None:

@@ -23,7 +23,7 @@ from thence.live.admin import Admin
 from thence.live.config import Config, load
 from thence.live.database import JournalError, StandardDatabase
 from thence.live.health import Health
-from thence.live.heartbeat import watch
+from thence.live.heartbeat import keep_heartbeat
 from thence.live.inbox import Inbox
 from thence.live.inputs import Abandon, Send
 from thence.live.journal import Journal, JournalPosition
@@ -120,7 +120,7 @@ class Endpoint:
             self.writer.timed = self.metrics.committed
         self._begin(self.writer.run(), "thence-writer")
         self._begin(self._renew(), "thence-renewal")
-        self._begin(watch(self), "thence-heartbeat")
+        self._begin(keep_heartbeat(self), "thence-heartbeat")
         for part in (self.transport, self.admin, self.metrics, self.health):
             if part is not None:
                 self._parts.append(part)

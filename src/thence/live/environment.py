@@ -11,9 +11,9 @@ import tomllib
 from collections.abc import Mapping
 
 from thence.errors import MisuseError
-from thence.live.config import KEYS, Toml
+from thence.live.config import CONFIG_KEYS, Toml
 
-PREFIX = "THENCE_LIVE_"
+VARIABLE_PREFIX = "THENCE_LIVE_"
 TEXTS = {
     "name",
     "protocol",
@@ -27,19 +27,19 @@ TEXTS = {
     "bind",
     "dead_letter",
 }
-TEXTS |= {f"tls.{key}" for key in KEYS["tls"]} | {"limits.away"}
-TEXTS |= {f"nats.{key}" for key in KEYS["nats"] if key not in ("servers", "replicas")}
+TEXTS |= {f"tls.{key}" for key in CONFIG_KEYS["tls"]} | {"limits.away"}
+TEXTS |= {f"nats.{key}" for key in CONFIG_KEYS["nats"] if key not in ("servers", "replicas")}
 
 
 def overlay(values: Mapping[str, Toml], environment: Mapping[str, str]) -> dict[str, Toml]:
     """Return the values of a file with those of the environment in their place."""
     found = dict(values)
     for variable, text in environment.items():
-        if not variable.startswith(PREFIX):
+        if not variable.startswith(VARIABLE_PREFIX):
             continue
-        table, _, key = variable[len(PREFIX) :].lower().rpartition("__")
-        if key not in KEYS.get(table, ()) and not (table == "options" and key):
-            raise MisuseError(f"{variable} in the environment is no key; {PREFIX} is followed by {_known()}")
+        table, _, key = variable[len(VARIABLE_PREFIX) :].lower().rpartition("__")
+        if key not in CONFIG_KEYS.get(table, ()) and not (table == "options" and key):
+            raise MisuseError(f"{variable} in the environment is no key; {VARIABLE_PREFIX} is followed by {_known()}")
         value = _value(variable, f"{table}.{key}" if table else key, text)
         if not table:
             found[key] = value
@@ -64,6 +64,6 @@ def _value(variable: str, key: str, text: str) -> Toml:
 
 
 def _known() -> str:
-    names = [key.upper() for key in KEYS[""] if key not in KEYS]
-    names += [f"{table.upper()}__{key.upper()}" for table in KEYS if table for key in KEYS[table]]
+    names = [key.upper() for key in CONFIG_KEYS[""] if key not in CONFIG_KEYS]
+    names += [f"{table.upper()}__{key.upper()}" for table in CONFIG_KEYS if table for key in CONFIG_KEYS[table]]
     return ", ".join(names)

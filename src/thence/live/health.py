@@ -18,8 +18,8 @@ from thence.live.config import Address
 if TYPE_CHECKING:
     from thence.live.endpoint import Endpoint
 
-LINE_LIMIT = 1 << 13
-SECONDS = 5.0
+REQUEST_LIMIT = 1 << 13
+REQUEST_SECONDS = 5.0
 
 
 class Health:
@@ -34,13 +34,13 @@ class Health:
         """Listen at the configured address and answer requests."""
         host, port = self.address.host, self.address.port
         try:
-            self._server = await asyncio.start_server(self._serve, host, port, limit=LINE_LIMIT)
+            self._server = await asyncio.start_server(self._serve, host, port, limit=REQUEST_LIMIT)
         except OSError as error:
             raise MisuseError(f"health is {self.address}: {error.strerror or error}") from error
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(REQUEST_SECONDS):
                 asked = (await reader.readline()).split()
                 while (await reader.readline()).strip():
                     pass  # headers

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from thence.live.endpoint import Endpoint
 
 
-async def watch(endpoint: Endpoint) -> None:
+async def keep_heartbeat(endpoint: Endpoint) -> None:
     """Send heartbeats, end dead links, and tell the member whom to trust, until cancelled."""
     seconds = endpoint.config.limits.heartbeat_seconds
     trust = Trust(endpoint) if endpoint.process.core.relays else None

@@ -93,10 +93,10 @@ class Propose:
 
 Input = Send | Receive | Done | Trusted | Abandon | Join | Crash | Stop | Propose
 
-KINDS: tuple[type[Input], ...] = (Send, Receive, Done, Trusted, Abandon, Join, Crash, Stop, Propose)
-KIND_OF = {kind: number for number, kind in enumerate(KINDS, 1)}
+INPUT_KINDS: tuple[type[Input], ...] = (Send, Receive, Done, Trusted, Abandon, Join, Crash, Stop, Propose)
+KIND_OF = {kind: number for number, kind in enumerate(INPUT_KINDS, 1)}
 """the number that stands for an input in the journal; never reused"""
-KIND_NAMES = {number: kind.__name__.lower() for kind, number in KIND_OF.items()}
+INPUT_NAMES = {number: kind.__name__.lower() for kind, number in KIND_OF.items()}
 SEND, RECEIVE, DONE, TRUSTED, ABANDON, JOIN, CRASH, STOP, PROPOSE = KIND_OF.values()
 
 MessageKey = tuple[str | None, int, int]
@@ -151,7 +151,7 @@ def read_input(kind: int, data: bytes) -> Input:
         return Propose(bool(joins), data[_PROPOSE.size : end].decode(), data[end:].decode())
     if kind in (CRASH, STOP):
         return Crash() if kind == CRASH else Stop()
-    raise PeerError(f"input of kind {kind}; known are {', '.join(f'{k} ({n})' for k, n in KIND_NAMES.items())}")
+    raise PeerError(f"input of kind {kind}; known are {', '.join(f'{k} ({n})' for k, n in INPUT_NAMES.items())}")
 
 
 def _send_head(data: bytes) -> tuple[str | None, int, int]:

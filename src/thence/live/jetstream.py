@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ACK_WAIT = 2.0
 """seconds after which the server delivers an item again that was not acknowledged"""
 PAUSE = 0.2
-BATCH = 256
+FETCHED_AT_ONCE = 256
 STATE_EVERY = 2.0
 
 
@@ -179,7 +179,7 @@ class JetStreamTransport:
                 filter_subject=self.names.item("*", me),
                 ack_policy=AckPolicy.EXPLICIT,
                 ack_wait=ACK_WAIT,
-                max_ack_pending=2 * BATCH * (len(self._sessions) + 1),
+                max_ack_pending=2 * FETCHED_AT_ONCE * (len(self._sessions) + 1),
             ),
         )
         client = self._client()
@@ -288,7 +288,7 @@ class JetStreamTransport:
                 await asyncio.sleep(PAUSE)
                 continue
             try:
-                messages = await subscription.fetch(BATCH, timeout=5)
+                messages = await subscription.fetch(FETCHED_AT_ONCE, timeout=5)
             except (Error, OSError, TimeoutError) as error:
                 if not isinstance(error, TimeoutError):
                     log.debug("NATS: %s", error)

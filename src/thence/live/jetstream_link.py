@@ -1,7 +1,7 @@
 """What a JetStream transport keeps of one peer: items on their way to the server, and items that came from it.
 
-Invariant: at most `WINDOW` items of a link are published and not acknowledged, all others before them are stored. So
-no more than `WINDOW` items can come before one that is missing, and those wait here, unacknowledged.
+Invariant: at most `WINDOW_MESSAGES` items of a link are published and not acknowledged, all others before them are
+stored. So no more items can come before one that is missing, and those wait here, unacknowledged.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from thence.errors import PeerError
 from thence.live.link import LinkRefused
-from thence.live.logs import shown
+from thence.live.logs import printable
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
     from thence.live.jetstream import JetStreamTransport
 
-WINDOW = 256
+WINDOW_MESSAGES = 256
 RESEND = 2.0
 """seconds without any acknowledgement after which items are published anew"""
 GAP = 30.0
@@ -101,7 +101,7 @@ class JetStreamSession:
     def refuse(self, error: PeerError) -> None:
         """Take nothing of what waits; the server brings it again."""
         process = self._transport.process
-        self._link.refusal = shown(str(error))
+        self._link.refusal = printable(str(error))
         process.notice("refused", self._link.name, str(error))
         if isinstance(error, LinkRefused) and error.forgetful == self._transport.config.name:
             process.forgetful = str(error)
@@ -147,7 +147,7 @@ class JetStreamSession:
         names, me = transport.names, transport.config.name
         subject = names.item(me, self._link.name)
         inbox, identity = f"{names.inbox(me)}.ack.{self.peer}", transport.process.journal.identity
-        while self.open and self._waiting and len(self._published) < WINDOW:
+        while self.open and self._waiting and len(self._published) < WINDOW_MESSAGES:
             if (client := transport.client) is None:
                 return
             number, item = self._waiting.popleft()
@@ -214,7 +214,7 @@ class JetStreamSession:
         elif number <= link.arrived:
             self._taken.setdefault(number, []).append(message)
         elif number > link.arrived + 1:
-            if number > link.arrived + 2 * WINDOW:
+            if number > link.arrived + 2 * WINDOW_MESSAGES:
                 raise PeerError(f"item {number} of {link.name} came after item {link.arrived}")
             self._early[number] = message
         elif process.may_take(self._peer):
@@ -233,8 +233,8 @@ class JetStreamSession:
             self._transport.process.acquaint(link.name, identity)
         elif link.identity != identity:
             raise LinkRefused(
-                f"{link.name} comes with another journal than before ({shown(identity[:8])}, not {link.identity[:8]}): "
-                "it has lost its memory",
+                f"{link.name} comes with another journal than before "
+                f"({printable(identity[:8])}, not {link.identity[:8]}): it has lost its memory",
                 link.name,
             )
 
@@ -271,5 +271,7 @@ def _item_id(message: Msg, sender: str) -> tuple[int, str]:
     identity, _, rest = text.partition(".")
     number = rest.rpartition(".")[2]
     if len(identity) != 32 or not number.isdecimal() or not 0 < int(number) < 1 << 62:
-        raise PeerError(f"an item of {sender} with the id {shown(text[:60])!r}; journal.destination.number is expected")
+        raise PeerError(
+            f"an item of {sender} with the id {printable(text[:60])!r}; journal.destination.number is expected"
+        )
     return int(number), identity

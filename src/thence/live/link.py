@@ -21,7 +21,7 @@ from thence.errors import PeerError
 from thence.live.frames import BEATS_FROM, WIRE_VERSIONS, Hello
 from thence.live.outbox import Outbox, OutboxItem
 
-WINDOW = 1 << 20
+WINDOW_BYTES = 1 << 20
 
 
 def within(before: int, size: int, credit: int, written: int) -> bool:
@@ -55,7 +55,9 @@ class LinkRefused(PeerError):
 class Link:
     """What one process knows of the exchange with one peer."""
 
-    def __init__(self, name: str, outbox: Outbox, received: int, identity: str | None, *, window: int = WINDOW) -> None:
+    def __init__(
+        self, name: str, outbox: Outbox, received: int, identity: str | None, *, window: int = WINDOW_BYTES
+    ) -> None:
         """Take what the journal says: all of it is committed."""
         self.name, self.outbox, self.identity, self.window = name, outbox, identity, window
         self.durable = outbox.sent

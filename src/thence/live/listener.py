@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from thence.live.config import Address
 from thence.live.logs import Warnings
-from thence.live.tls import told
+from thence.live.tls import tls_problem
 
 if TYPE_CHECKING:
     from thence.live.tcp import TcpChannel
@@ -112,7 +112,7 @@ class Listener:
         except TimeoutError:
             self._refuse(host, "it did not say its first words in time")
         except ssl.SSLError as error:
-            self._refuse(host, f"the TLS handshake failed: {told(error)}")
+            self._refuse(host, f"the TLS handshake failed: {tls_problem(error)}")
         except OSError as error:
             self._refuse(host, f"the handshake failed: {error.strerror or error}")
         finally:

@@ -46,8 +46,8 @@ def note(level: int, event: str, sentence: str, *, error: BaseException | None =
 
 
 def _log(level: int, event: str, sentence: str, facts: dict[str, LogValue], error: BaseException | None) -> None:
-    escaped = {key: shown(fact) if isinstance(fact, str) else fact for key, fact in facts.items()}
-    log.log(level, shown(sentence), exc_info=error, extra={"event": event, "facts": escaped})
+    escaped = {key: printable(fact) if isinstance(fact, str) else fact for key, fact in facts.items()}
+    log.log(level, printable(sentence), exc_info=error, extra={"event": event, "facts": escaped})
 
 
 class JsonFormatter(logging.Formatter):
@@ -68,7 +68,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(row, ensure_ascii=False, default=str)
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Return text of others so that it cannot move a terminal or forge a line: what is not printable is escaped."""
     if text.isprintable():
         return text

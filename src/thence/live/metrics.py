@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from thence.tables.metrics import Server
 
 PREFIX = "thence_live_"
-SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
-PATIENCE = 2.0
+DURATION_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+LOOP_SECONDS = 2.0
 """seconds that a reader waits for the endpoint's own loop"""
 
 
@@ -41,7 +41,7 @@ class LiveMetrics:
         self.registry = CollectorRegistry()
         self.registry.register(self)
         about = "How long commits take."
-        self._commits = Histogram(f"{PREFIX}commit_seconds", about, buckets=SECONDS, registry=self.registry)
+        self._commits = Histogram(f"{PREFIX}commit_seconds", about, buckets=DURATION_BUCKETS, registry=self.registry)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._last: list[Metric] = []
         self._server: Server | None = None
@@ -54,7 +54,7 @@ class LiveMetrics:
         """Return the values of now, taken by the endpoint's own loop; those of the last time if it is busy or stops."""
         if self._loop is not None:
             try:
-                asyncio.run_coroutine_threadsafe(self._take(), self._loop).result(PATIENCE)
+                asyncio.run_coroutine_threadsafe(self._take(), self._loop).result(LOOP_SECONDS)
             except (TimeoutError, CancelledError, RuntimeError):
                 pass
         return self._last

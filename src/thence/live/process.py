@@ -24,7 +24,7 @@ from thence.live.group import InputGroup, QueuedInput, Released, Waiter
 from thence.live.inputs import Abandon, Done, Input, Receive, size_of
 from thence.live.journal import Journal
 from thence.live.link import Link, LinkRefused
-from thence.live.logs import shown
+from thence.live.logs import printable
 from thence.live.outbox import LIMIT_ITEMS, OutboxItem
 from thence.live.payloads import Payloads
 from thence.live.session import Carrier, Channel, Session
@@ -152,7 +152,7 @@ class LiveProcess:
     def refuse(self, session: Session, error: PeerError) -> None:
         """Remember why a peer is refused; stop if it is this process that has lost its memory."""
         if session.peer is not None:
-            self.links[session.peer].refusal = shown(str(error))
+            self.links[session.peer].refusal = printable(str(error))
         self.notice("refused", self._name(session), str(error))
         if isinstance(error, LinkRefused) and error.forgetful == self.core.roster.name(self.core.me):
             self.forgetful = str(error)
@@ -160,7 +160,7 @@ class LiveProcess:
 
     def refused_by(self, session: Session, reason: str) -> None:
         """Remember why a peer refuses."""
-        reason = shown(reason)
+        reason = printable(reason)
         if session.peer is not None:
             self.links[session.peer].refusal = f"{self.links[session.peer].name} refuses: {reason}"
         self.notice("refuses", self._name(session), reason)

@@ -15,9 +15,9 @@ from thence.core.model.events import Event
 from thence.errors import MisuseError, ThenceError
 from thence.live.core import Core
 from thence.live.database import JournalError
-from thence.live.inputs import KIND_NAMES, STOP, Crash, Input, Join, read_input
+from thence.live.inputs import INPUT_NAMES, STOP, Crash, Input, Join, read_input
 from thence.live.journal import RELEASE, RESTORE, InputRow, Journal, Snapshot
-from thence.live.state import hops_of, load
+from thence.live.state import hops_of, read_state
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ def _start(journal: Journal, run: str, record: bool, recorded: tuple[int, int] |
             return None
         fit = snapshots
     try:
-        return load(fit[0].data, run=run, record=record, inbox=journal.inbox)
+        return read_state(fit[0].data, run=run, record=record, inbox=journal.inbox)
     except ThenceError as error:
         raise JournalError(f"the snapshot after input {fit[0].number} cannot be used: {error}; {RESTORE}") from error
 
@@ -152,7 +152,7 @@ def _replayed(journal: Journal, core: Core) -> Recovered:
 
 
 def _replay(journal: Journal, core: Core, row: InputRow, found: Recovered) -> None:
-    what = f"input {row.number} ({KIND_NAMES.get(row.kind, row.kind)})"
+    what = f"input {row.number} ({INPUT_NAMES.get(row.kind, row.kind)})"
     try:
         step = core.apply(read_input(row.kind, row.data), row.time)
     except (ThenceError, ValueError, KeyError, IndexError) as error:

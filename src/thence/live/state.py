@@ -1,6 +1,6 @@
 """The state of a core as bytes: what a snapshot in the journal holds.
 
-Invariant: `load(dump(core))` behaves like `core` under every further input. Whatever is not such a state is refused
+Invariant: `read_state(dump(core))` behaves like `core` under every further input. Anything else is refused
 with a sentence. JSON, so that a person can read what a journal holds; bytes stand in it as base64.
 """
 
@@ -55,7 +55,7 @@ def dump(core: Core, *, inbox: bool = True) -> bytes:
     ).encode()
 
 
-def load(data: bytes, *, run: str = "run", record: bool = True, inbox: InboxAfter | None = None) -> Core:
+def read_state(data: bytes, *, run: str = "run", record: bool = True, inbox: InboxAfter | None = None) -> Core:
     """Read a state; `inbox` is asked for its inbox if that is not in it."""
     try:
         state = json.loads(data)

@@ -24,7 +24,7 @@ from thence.live.listener import Listener
 from thence.live.logs import Warnings, log
 from thence.live.process import LiveProcess
 from thence.live.session import Session
-from thence.live.tls import Contexts, proven_name, told
+from thence.live.tls import Contexts, proven_name, tls_problem
 
 FIRST_PAUSE, LAST_PAUSE = 0.02, 1.0
 PIECE_BYTES = 1 << 18
@@ -222,7 +222,7 @@ class TcpTransport:
                     channel = await self._connect(peer)
                 await channel.ended.wait()
             except ssl.SSLError as error:
-                self._distrust(peer, f"TLS with {name} at {address}: {told(error)}")
+                self._distrust(peer, f"TLS with {name} at {address}: {tls_problem(error)}")
             except (TimeoutError, OSError) as error:
                 log.debug("%s at %s cannot be reached: %s", name, address, error)
             pause = FIRST_PAUSE if peer in self._reset else min(2 * pause, LAST_PAUSE)

@@ -82,7 +82,7 @@ def proven_name(ssl_object: ssl.SSLObject | None) -> str | None:
     return str(names[0])
 
 
-def told(error: ssl.SSLError) -> str:
+def tls_problem(error: ssl.SSLError) -> str:
     """Return what TLS says is wrong, with the certificate if it is that."""
     reason = str(error.reason or error)
     return f"{reason}, {error.verify_message}" if isinstance(error, ssl.SSLCertVerificationError) else reason

@@ -7,7 +7,7 @@ inputs alone. A hop's number is that of the link's item.
 
 from __future__ import annotations
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message import Copy
 from thence.core.model.message_names import name_of
 from thence.core.protocols import Member
@@ -72,7 +72,7 @@ class TraceRows(Recorder):
         if self._wanted(self.event_rows):
             self.note_send(time, *key, destinations)
 
-    def came(self, kind: Kind, key: MessageKey, copy: Copy, stamp: int, time: float) -> None:
+    def came(self, kind: EventKind, key: MessageKey, copy: Copy, stamp: int, time: float) -> None:
         """Record an arrival or a delivery; `stamp` is the length of the stamp on the wire, 0 if it is not known."""
         if self._wanted(self.event_rows):
             member = self.member

@@ -36,7 +36,7 @@ COLORS: Sequence[str] = (
 )
 GREY = "#b8bec6"
 SUFFIXES = (".png", ".svg")
-PROTOCOLS = ("ks", "rst", "ci-dc", "prs", "ses", "ech", "vector clock")
+COLORED = ("ks", "rst", "ci-dc", "prs", "ses", "ech", "vector clock")
 """those that have the same color in every picture"""
 GAPS = ((8, 6), (2, 4), (9, 3, 2, 3), (14, 3), (4, 7), (2, 3))
 """lengths of dashes and of the gaps between them, in points whatever the width"""
@@ -154,7 +154,7 @@ def _look(name: str, number: int, of: int) -> dict[str, Any]:
     width = WIDEST - (WIDEST - NARROWEST) * number / max(1, of - 1)
     gaps = tuple(points / width for points in GAPS[(number - 1) % len(GAPS)])
     return {
-        "color": COLORS[(PROTOCOLS.index(name) if name in PROTOCOLS else number) % len(COLORS)],
+        "color": COLORS[(COLORED.index(name) if name in COLORED else number) % len(COLORS)],
         "linewidth": width, "linestyle": (0, gaps) if number else "-", "elinewidth": 1.0, "capsize": 2,
         "marker": MARKERS[number % len(MARKERS)], "markersize": 5, "markerfacecolor": "none",
     }  # fmt: skip

@@ -17,19 +17,19 @@ from pathlib import Path
 from thence import __version__
 from thence.core.model.plain import Fields, Row
 from thence.lab.papers.claims import DataRows, NoDataError
-from thence.lab.papers.run import Reproduced, counted
+from thence.lab.papers.run import Reproduced, count_verdicts
 from thence.show import plots
-from thence.show.results_page import Links, Paragraph, Part, Picture, Section, page
+from thence.show.results_page import Links, Paragraph, Part, Picture, Section, results_page
 from thence.show.spacetime.simulated import side_by_side_page
 from thence.tables.result_table import Cell, text
 
 
-def write(out: Path, made: Sequence[Reproduced], command: str) -> Row:
+def write_reproduced(out: Path, made: Sequence[Reproduced], command: str) -> Row:
     """Write everything, and return what is in reproduce.json."""
     result = {"command": command, "thence": __version__, "papers": [each.row() for each in made]}
     for folder in ("data", "plots"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    sections = [Section("Verdicts", [Paragraph(command, plain=True), counted(made)])]
+    sections = [Section("Verdicts", [Paragraph(command, plain=True), count_verdicts(made)])]
     for each in made:
         for name, rows in each.data.items():
             _write_rows(out / "data" / f"{each.paper.name}.{name.replace(' ', '-')}.csv", rows)
@@ -44,14 +44,14 @@ def write(out: Path, made: Sequence[Reproduced], command: str) -> Row:
         except NoDataError as missing:
             parts.append(Paragraph(f"The rest cannot be shown; not measured: {missing}."))
         sections.append(Section(each.paper.title, parts))
-    (out / "space-time.html").write_text(side_by_side_page(SHOWN), encoding="utf-8")
-    sections.append(Section("See it", [Links([(f"{', '.join(SHOWN)} on the same traffic", "space-time.html")])]))
+    (out / "space-time.html").write_text(side_by_side_page(PICTURED), encoding="utf-8")
+    sections.append(Section("See it", [Links([(f"{', '.join(PICTURED)} on the same traffic", "space-time.html")])]))
     (out / "reproduce.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (out / "index.html").write_text(page("The papers, measured again", sections, lead=LEAD), encoding="utf-8")
+    (out / "index.html").write_text(results_page("The papers, measured again", sections, lead=LEAD), encoding="utf-8")
     return result
 
 
-SHOWN = ("ks", "rst", "unordered")
+PICTURED = ("ks", "rst", "unordered")
 """Protocols that the page of pictures shows side by side."""
 
 LEAD = (

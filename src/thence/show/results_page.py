@@ -70,7 +70,7 @@ class Section:
         return sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
-def page(title: str, sections: Iterable[Section], *, lead: str = "") -> str:
+def results_page(title: str, sections: Iterable[Section], *, lead: str = "") -> str:
     """Return the page: title, a sentence, a list of the sections, the sections."""
     given = list(sections)
     links = "".join(f'<li><a href="#{each.anchor}">{marked_up(each.title)}</a></li>' for each in given)

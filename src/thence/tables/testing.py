@@ -24,7 +24,7 @@ from thence.tables.judge.result import AuditResult
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SHOWN = 10
+MOST_NAMED = 10
 """Findings of a kind that a failure names."""
 
 
@@ -49,8 +49,8 @@ def failure(result: AuditResult) -> list[str]:
         lines += [f"violation 1 of {count}: {explanation(result)}"]
     for name, what in (("duplicates", "delivered again"), ("misdelivered", "delivered where it was not addressed")):
         rows = result.listed(name)  # type: ignore[arg-type]
-        lines += [f"run {row['run']}: {row['message']} {what}, at {row['destination']}" for row in rows[:SHOWN]]
-    for row in result.listed("quarantine")[:SHOWN]:
+        lines += [f"run {row['run']}: {row['message']} {what}, at {row['destination']}" for row in rows[:MOST_NAMED]]
+    for row in result.listed("quarantine")[:MOST_NAMED]:
         lines.append(f"set aside: {row['file'] or row['run']}:{row['line'] or row['index']}: {row['reason']}")
-    lines += [f"run {run['run']}: {run['gaps']} gaps in `index`" for run in result.run_rows if run["gaps"]][:SHOWN]
+    lines += [f"run {run['run']}: {run['gaps']} gaps in `index`" for run in result.run_rows if run["gaps"]][:MOST_NAMED]
     return lines

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from thence.tables.delivery import Columns, Policy
 from thence.tables.delivery.segment import ipc
 from thence.tables.delivery.setup import Setup
-from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP, PACKED, Visits, unpack
+from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP, PACKED, Visits, unpack_rows
 from thence.tables.engines.spark.stream_options import StreamOptions
 from thence.tables.engines.spark.stream_step import CHATTY, Processor
 
@@ -60,7 +60,7 @@ def _rows(frame: Any) -> list[Row]:
     if len(frame) == 0:
         return []
     packed = pa.RecordBatch.from_arrays([pa.array(list(frame[PACKED]), pa.binary())], names=[PACKED])
-    return [row for batch in unpack(iter([packed])) for row in batch.to_pylist()]
+    return [row for batch in unpack_rows(iter([packed])) for row in batch.to_pylist()]
 
 
 def _told(rows: list[Row]) -> list[tuple[Any, ...]]:

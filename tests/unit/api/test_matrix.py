@@ -25,7 +25,7 @@ import thence
 from thence.cli import main
 from thence.errors import MisuseError
 from thence.tables.files.formats import FORMATS, RECORDS
-from thence.tables.files.inputs import KINDS
+from thence.tables.files.inputs import INPUT_READERS
 
 ASKED: dict[str, Any] = {"id": "id", "causes": "causes", "key": "run"}
 Driver = Callable[[pa.Table, Path, dict[str, Any]], list[dict[str, Any]]]
@@ -101,7 +101,7 @@ UNTYPED = {"csv", "tsv"}
 
 def test_every_input_that_is_taken_is_in_the_matrix() -> None:
     files = {"arrow file" if each == "arrow" else each for each in FORMATS if each not in ("shiviz", *RECORDS)}
-    assert INPUTS.keys() == {*KINDS, *files, "command line"}
+    assert INPUTS.keys() == {*INPUT_READERS, *files, "command line"}
 
 
 def test_there_are_forty_tables_and_their_answers_are_right() -> None:

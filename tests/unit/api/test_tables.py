@@ -63,7 +63,7 @@ KINDS: dict[str, tuple[Callable[[Rows], Any], type, Callable[[Any], Rows]]] = {
 
 
 def test_every_kind_that_is_taken_is_tried() -> None:
-    assert inputs.KINDS.keys() - {"arrow"} <= KINDS.keys()
+    assert inputs.INPUT_READERS.keys() - {"arrow"} <= KINDS.keys()
 
 
 each_kind = pytest.mark.parametrize("kind", KINDS)

@@ -13,7 +13,7 @@ from thence.core.model.events import Event, parse
 from thence.core.model.roster import Roster
 from thence.lab.simulator import Scenario, simulate
 from thence.protocols import REGISTRY
-from thence.tables.costing import profile, recommend, replay
+from thence.tables.costing import profile, recommend, replay_run
 from thence.tables.costing.recommend import (
     GROWTH,
     NEVER,
@@ -22,7 +22,7 @@ from thence.tables.costing.recommend import (
     per_message,
     recommendable,
     together,
-    total,
+    total_cost,
     when_warm,
 )
 from thence.tables.costing.replay import LOOK, Cost
@@ -62,7 +62,7 @@ def replayed(name: str) -> tuple[Roster, list[Event], dict[str, Cost]]:
     events = WINS[name]()
     roster = Roster(sorted({e.process for e in events} | {d for e in events for d in e.destinations or ()}))
     slow = ("history", "gossip", "epochs", "bounded")
-    return roster, events, {p: replay(events, p, roster) for p in REGISTRY if p not in slow}
+    return roster, events, {p: replay_run(events, p, roster) for p in REGISTRY if p not in slow}
 
 
 @pytest.mark.parametrize("name", WINS)
@@ -95,7 +95,7 @@ def test_reasons_against() -> None:
 def test_added_waiting_speaks_against_a_protocol() -> None:
     events = parse("a!1>b a!2>c c?a2 b?a1 a!3>b b?a3")
     roster = Roster("abc")
-    costs = {name: replay(events, name, roster) for name in ("ks", "acked")}
+    costs = {name: replay_run(events, name, roster) for name in ("ks", "acked")}
     chosen = recommend(profile(events, roster).findings, costs)
     assert [name for name, _ in chosen.ranking] == ["ks"]
     assert "holds 1 sends back" in dict(chosen.passed_over)["acked"]
@@ -112,9 +112,9 @@ def test_nothing_stands_for_choice() -> None:
 def test_totals_and_findings_over_several_runs() -> None:
     roster = Roster("abc")
     runs = [parse("a!1>bc b?a1 c?a1"), parse("a!1>b b?a1 b!1>c c?b1")]
-    both = total(replay(events, "ks", roster) for events in runs)
+    both = total_cost(replay_run(events, "ks", roster) for events in runs)
     assert (both.messages, both.copies, both.deliveries) == (3, 4, 4)
-    assert total([Cost("bss"), Cost("bss", "refused", "why")]).reason == "why"
+    assert total_cost([Cost("bss"), Cost("bss", "refused", "why")]).reason == "why"
     joined = together(profile(events, roster).findings for events in runs)
     assert joined["broadcast only"].met is False
     assert joined["serialized sends"].met is True
@@ -123,7 +123,7 @@ def test_totals_and_findings_over_several_runs() -> None:
 def test_a_trace_that_ends_in_the_middle_speaks_against_nobody() -> None:
     events = parse("a!1>c a!2>b b<a2 b?a2 b!1>c c<b1")  # b1 has arrived and waits for a1
     roster = Roster("abc")
-    costs = {name: replay(events, name, roster) for name in ("ks", "rst", "ech")}
+    costs = {name: replay_run(events, name, roster) for name in ("ks", "rst", "ech")}
     assert {cost.stuck for cost in costs.values()} == {1}
     assert {name for name, _ in recommend(profile(events, roster).findings, costs).ranking} == {"ks", "rst", "ech"}
 
@@ -133,7 +133,7 @@ def test_a_trace_that_ends_in_the_middle_speaks_against_nobody() -> None:
 
 def choose(events: list[Event], *protocols: str) -> tuple[Recommendation, dict[str, Cost]]:
     roster = Roster(sorted({e.process for e in events} | {d for e in events for d in e.destinations or ()}))
-    costs = {name: replay(events, name, roster) for name in protocols}
+    costs = {name: replay_run(events, name, roster) for name in protocols}
     return recommend(profile(events, roster).findings, costs), costs
 
 
@@ -148,7 +148,7 @@ def test_many_short_runs_are_too_little() -> None:
     """Stamps begin anew in each run: 600 messages in 60 of them never come to be warm."""
     runs = [simulated(processes=20, messages=10, fanout="unicast", seed=seed, run=str(seed)) for seed in range(60)]
     roster = Roster.of(20)
-    costs = {name: total(replay(events, name, roster) for events in runs) for name in ("ks", "ech")}
+    costs = {name: total_cost(replay_run(events, name, roster) for events in runs) for name in ("ks", "ech")}
     chosen = recommend({}, costs)
     assert chosen.protocol is None
     assert chosen.reason == (
@@ -162,7 +162,7 @@ def test_one_long_run_does_not_speak_for_many_short_ones() -> None:
     long = [simulated(processes=5, messages=2000, run="long")]
     short = [simulated(processes=5, messages=10, seed=seed, run=str(seed)) for seed in range(18)]
     for runs, protocol in ((long + short, None), (long + short[:8], "ks")):
-        costs = {name: total(replay(events, name, Roster.of(5)) for events in runs) for name in ("ks", "rst")}
+        costs = {name: total_cost(replay_run(events, name, Roster.of(5)) for events in runs) for name in ("ks", "rst")}
         assert costs["ks"].messages > 100 * costs["ks"].runs
         chosen = recommend({}, costs)
         assert chosen.protocol == protocol
@@ -249,8 +249,8 @@ def test_logs_of_receivers_are_looked_at() -> None:
     senders = [chr(97 + place) for place in range(20) if chr(97 + place) != "c"]
     events = parse(" ".join(f"{s}!1>z {s}!2>c c?{s}2" for s in senders))
     roster = Roster(sorted([*senders, "c", "z"]))
-    assert replay(events, "prs", roster).log_max == len(senders)
+    assert replay_run(events, "prs", roster).log_max == len(senders)
     shrunk = [*events, *parse("c!1>z")]  # after which c keeps its own message alone
-    assert replay(shrunk, "prs", roster).log_max == len(senders) // LOOK * LOOK
+    assert replay_run(shrunk, "prs", roster).log_max == len(senders) // LOOK * LOOK
     turns = parse(" ".join(f"a!{2 * t + 1}>b b?a{2 * t + 1} a!{2 * t + 2}>c c?a{2 * t + 2}" for t in range(100)))
-    assert replay(turns, "ech", Roster("abc")).log_max == 2
+    assert replay_run(turns, "ech", Roster("abc")).log_max == 2

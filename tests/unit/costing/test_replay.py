@@ -18,7 +18,7 @@ from thence.errors import MisuseError
 from thence.lab.simulator import Scenario, simulate
 from thence.protocols import REGISTRY
 from thence.tables.contract.row_validity import row_of
-from thence.tables.costing import has_arrivals, prefix, profile, replay
+from thence.tables.costing import has_arrivals, prefix, profile, replay_run
 from thence.tables.explain.causality import causal_order
 
 CAUSES_ONLY = [
@@ -26,7 +26,7 @@ CAUSES_ONLY = [
     for name, entry in REGISTRY.items()
     if entry.guarantee == "causal"
     and entry.waits == "causes only"
-    and not {"groups", "failure detector"} & {*entry.needs}
+    and not {"groups", "overlay", "failure detector"} & {*entry.needs}
 ]
 
 
@@ -39,7 +39,7 @@ def test_a_replay_of_a_simulated_run_counts_what_the_simulator_counted(protocol:
     result = simulate(Scenario(protocol=protocol, processes=6, messages=200, seed=7), trace=True, warmup=0.0)
     assert result.recorder is not None
     assert result.measures is not None
-    found = replay(result.events, protocol, result.recorder.roster)
+    found = replay_run(result.events, protocol, result.recorder.roster)
     assert (found.status, found.messages, found.stuck) == ("measured", 200, 0)
     assert found.deliveries == found.copies == result.outcome.deliveries
     assert found.held == result.outcome.holds
@@ -58,7 +58,7 @@ def test_facts_of_ks_are_the_least(seed: int) -> None:
     least = Minimum(usable(run.events)[0])
     copies = [(e.message or "", d) for e in run.events if e.kind == "send" for d in e.destinations or ()]
     wanted = sum(len(least.on_copy(*copy)) for copy in copies)
-    assert replay(deliveries_only(run.events), "ks", run.roster).facts == wanted, run
+    assert replay_run(deliveries_only(run.events), "ks", run.roster).facts == wanted, run
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -66,7 +66,7 @@ def test_facts_of_ks_are_the_least(seed: int) -> None:
 def test_causal_deliveries_wait_for_nothing_under_protocols_that_wait_for_causes_only(recorded: str, seed: int) -> None:
     run = walk(recorded, 5, 40, seed)
     for protocol in CAUSES_ONLY:
-        found = replay(deliveries_only(run.events), protocol, run.roster)
+        found = replay_run(deliveries_only(run.events), protocol, run.roster)
         if found.status == "measured" and not found.deferred and not found.stuck:
             assert (found.held, found.deliveries) == (0, len(run.delivered)), f"{protocol} on {run}"
         elif found.status == "measured":
@@ -76,28 +76,28 @@ def test_causal_deliveries_wait_for_nothing_under_protocols_that_wait_for_causes
 def test_waiting_is_counted_from_the_arrival() -> None:
     events = parse("a!1>c a!2>b b<a2 b?a2 b!1>c c<b1 c. c<a1 c?a1 c?b1")
     assert has_arrivals(events)
-    found = replay(events, "ks", Roster("abc"))
+    found = replay_run(events, "ks", Roster("abc"))
     assert (found.held, found.held_rows, found.held_seconds) == (1, 2, None)  # from c<b1 to c<a1
-    lied = replay(events, "unordered", Roster("abc"))
+    lied = replay_run(events, "unordered", Roster("abc"))
     assert (lied.held, lied.deliveries) == (0, 3)
 
 
 def test_a_protocol_that_waits_for_more_says_how_much() -> None:
     events = parse("a!1>c b!1>c c?b1 c?a1")  # concurrent, delivered against the order of the token
-    found = replay(events, "serial-multicast", Roster("abc"))
+    found = replay_run(events, "serial-multicast", Roster("abc"))
     assert (found.held, found.held_rows, found.stuck) == (1, 1, 0)
-    assert replay(events, "ks", Roster("abc")).held == 0
+    assert replay_run(events, "ks", Roster("abc")).held == 0
 
 
 def test_deferred_sends_are_counted_and_late_copies_wait() -> None:
     events = parse("a!1>b a!2>c c?a2 b?a1")
-    found = replay(events, "acked", Roster("abc"))
+    found = replay_run(events, "acked", Roster("abc"))
     assert (found.deferred, found.held, found.hops, found.stuck) == (1, 1, 2, 0)
-    assert replay(events, "synchronous", Roster("abc")).deferred == 1
+    assert replay_run(events, "synchronous", Roster("abc")).deferred == 1
 
 
 def test_what_waits_for_ever_is_told() -> None:
-    found = replay(parse("a!1>b a!2>c c?a2"), "acked", Roster("abc"))
+    found = replay_run(parse("a!1>b a!2>c c?a2"), "acked", Roster("abc"))
     assert found.stuck == 2
     assert found.reason is not None
     assert "b has not acknowledged a1" in found.reason
@@ -108,14 +108,14 @@ def test_what_waits_for_ever_is_told() -> None:
     [("bss", "broadcast only"), ("acked", "unicast only"), ("serial-broadcast", "broadcast only")],
 )
 def test_a_protocol_that_refuses_the_traffic_says_why(protocol: str, part: str) -> None:
-    found = replay(parse("a!1>bc b?a1"), protocol, Roster("abcd"))
+    found = replay_run(parse("a!1>bc b?a1"), protocol, Roster("abcd"))
     assert found.status == "refused"
     assert part in (found.reason or "")
 
 
 def test_relays_and_protocol_messages_count_as_hops() -> None:
     run = walk("ks", 4, 30, 3, fanout="unicast")
-    central = replay(run.events, "central", run.roster)
+    central = replay_run(run.events, "central", run.roster)
     assert central.status == "measured"
     assert central.hops > 0
     assert central.hop_bytes > 0
@@ -124,7 +124,7 @@ def test_relays_and_protocol_messages_count_as_hops() -> None:
 
 def test_messages_to_nobody_and_copies_astray_cost_nothing() -> None:
     events = parse("a!1> a!2>b b?a2 c?a2 b?a2")
-    found = replay(events, "ks", Roster("abc"))
+    found = replay_run(events, "ks", Roster("abc"))
     assert (found.messages, found.copies, found.deliveries, found.stuck) == (1, 1, 1, 0)
 
 

@@ -13,7 +13,7 @@ from thence.core.model.order import judge
 from thence.core.model.roster import Roster
 from thence.core.protocols.registry import NEEDS, create
 from thence.lab.simulator import Scenario, simulate
-from thence.tables.costing.separators import components, graph_of, separating, written
+from thence.tables.costing.separators import components_without, separating, separators_option, traffic_graph
 from thence.tables.costing.traffic import Hidden, findings, profile
 
 
@@ -77,18 +77,18 @@ def test_separators_by_search_are_those_by_removal() -> None:
             if one != two:
                 near[one].add(two)
                 near[two].add(one)
-        if len(components(near)) == 1:
-            wanted = [name for name in names if len(components(near, name)) > 1]
+        if len(components_without(near)) == 1:
+            wanted = [name for name in names if len(components_without(near, name)) > 1]
             assert separating(near) == wanted, f"seed {seed}: {near}"
 
 
 def test_separators_are_written_as_the_protocol_reads_them() -> None:
     events = parse("a!1>b b!1>c cc!1>c")
     roster = Roster(["a", "b", "c", "cc"])
-    text = written(graph_of(events, roster))
+    text = separators_option(traffic_graph(events, roster))
     assert text.startswith("b,:a,|c,cc,;")
     assert create("ech-r9", roster, "b", separators=text)
-    assert written({"a:b": {"c"}, "c": {"a:b", "d"}, "d": {"c"}}) == ""
+    assert separators_option({"a:b": {"c"}, "c": {"a:b", "d"}, "d": {"c"}}) == ""
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -15,7 +15,7 @@ from support.pages import run, steps
 from thence import Gate
 from thence.errors import MisuseError, TraceError
 from thence.protocols import create
-from thence.tables.delivery import Refused
+from thence.tables.delivery import TurnRefused
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to/gate.md"
 
@@ -94,7 +94,7 @@ def test_a_full_gate_refuses_a_turn_and_the_row_never_came() -> None:
         gate = Gate(held_limit=1)
         waiting = asyncio.create_task(turn(gate, row("b", "a")))
         await asyncio.sleep(0)
-        with pytest.raises(Refused, match="held_limit") as refused:
+        with pytest.raises(TurnRefused, match="held_limit") as refused:
             await turn(gate, row("c", "a"))
         assert refused.value.outcome == "blocked"
         await turn(gate, row("a"))
@@ -138,7 +138,7 @@ def test_known_is_asked_once_in_batches_and_on_a_miss_only() -> None:
         await turn(gate, row("here"))
         await asyncio.gather(*waits)
         await turn(gate, row("later", "old-1", "here"))
-        with pytest.raises(Refused, match="duplicate"):
+        with pytest.raises(TurnRefused, match="duplicate"):
             await turn(gate, row("old-2"))
 
     asyncio.run(main())

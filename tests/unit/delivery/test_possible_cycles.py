@@ -6,7 +6,7 @@ from array import array
 from itertools import accumulate, chain
 from random import Random
 
-from thence.tables.delivery.possible_cycles_cy import ALONE, PATIENCE, Outlook, components
+from thence.tables.delivery.possible_cycles_cy import ALONE, LOOK_AFTER, Outlook, number_components
 
 Graph = list[list[int]]
 
@@ -35,7 +35,7 @@ def groups_in(groups: list[int]) -> set[frozenset[int]]:
 def searched(graph: Graph) -> tuple[bool, list[int]]:
     start = array("q", [0, *accumulate(map(len, graph))])
     number, low, under, groups = (array("q", [value]) * len(graph) for value in (0, 7, 7, ALONE))
-    found = components(start, array("q", chain.from_iterable(graph)), start[:], number, low, under, groups)
+    found = number_components(start, array("q", chain.from_iterable(graph)), start[:], number, low, under, groups)
     return found, groups.tolist()
 
 
@@ -59,7 +59,7 @@ def test_a_long_chain_is_no_recursion() -> None:
 
 
 def test_a_look_is_due_after_as_many_steps_as_rows() -> None:
-    assert Outlook(1000, 1000).patience == PATIENCE * 1000
+    assert Outlook(1000, 1000).patience == LOOK_AFTER * 1000
 
 
 def test_looks_reach_less_far_where_they_find_something() -> None:

@@ -13,14 +13,14 @@ from thence.core.model.events import Event, parse
 from thence.errors import MisuseError
 from thence.tables.files import line_reader as lines
 from thence.tables.files import source
-from thence.tables.files.jsonl import located, parse_row, write_jsonl
+from thence.tables.files.jsonl import located_lines, parse_row, write_jsonl
 from thence.tables.files.source import Quarantined
 
 LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}'
 
 
 def read(data: bytes, **given: int) -> list[tuple[int, Event] | Quarantined]:
-    return list(located(io.BytesIO(data), "f", **given))
+    return list(located_lines(io.BytesIO(data), "f", **given))
 
 
 def reasons(data: bytes) -> list[tuple[int | None, str]]:

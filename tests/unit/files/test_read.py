@@ -115,7 +115,7 @@ def test_lines_are_numbered_across_files(tmp_path: Path) -> None:
 
 def test_a_file_gone_after_it_was_found_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless it is so small that it was read to tell its format."""
-    monkeypatch.setattr(formats, "KEPT", 0)
+    monkeypatch.setattr(formats, "KEPT_BYTES", 0)
     (tmp_path / "a.jsonl").write_text("\n")
     trace = open_trace(tmp_path)
     (tmp_path / "a.jsonl").unlink()
@@ -123,14 +123,14 @@ def test_a_file_gone_after_it_was_found_is_told(tmp_path: Path, monkeypatch: pyt
     assert trace.quarantine[0].reason.startswith("it cannot be read")
 
 
-@pytest.mark.parametrize(("kept", "opens"), [(formats.KEPT, 1), (0, 2)])
+@pytest.mark.parametrize(("kept", "opens"), [(formats.KEPT_BYTES, 1), (0, 2)])
 def test_a_file_is_opened_once_to_be_told_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, opens: int
 ) -> None:
     """A large one twice: once to tell its format, once to read it; what it holds is parsed once."""
     from thence.tables.engines.local.chunks import audit_files
 
-    monkeypatch.setattr(formats, "KEPT", kept)
+    monkeypatch.setattr(formats, "KEPT_BYTES", kept)
     rows = [Event("r", "a", index, "internal") for index in range(1, 35_001)]
     path = tmp_path / "t.jsonl"
     write_jsonl(rows, path)

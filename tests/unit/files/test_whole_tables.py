@@ -14,7 +14,7 @@ from support.odd_files import write_delta, write_iceberg
 import thence
 from thence.errors import MisuseError, TraceError
 from thence.tables.files.source import open_bytes
-from thence.tables.files.whole_tables import suffix_of
+from thence.tables.files.whole_tables import ending_of
 
 ROWS = pa.table({"id": ["b", "a"], "parent": ["a", None], "n": [1, 2]})
 TABLES = {"delta": write_delta, "iceberg": write_iceberg}
@@ -84,8 +84,8 @@ def test_zstandard_is_unpacked_whatever_the_name(tmp_path: Path) -> None:
     assert ids(tmp_path / "rows.jsonl") == ["a", "b"]
     (tmp_path / "rows.csv.zst").write_bytes(zstd(b"id,parent\nb,a\na,\n"))
     assert ids(tmp_path / "rows.csv.zst") == ["a", "b"]
-    assert suffix_of(packed) == ".jsonl.zst"
-    assert suffix_of(zstd(b"id\tparent\n")) == ".tsv.zst"
+    assert ending_of(packed) == ".jsonl.zst"
+    assert ending_of(zstd(b"id\tparent\n")) == ".tsv.zst"
     with pytest.raises(OSError, match="Truncated"), open_bytes(tmp_path, packed[:-5]) as stream:
         stream.read()
 

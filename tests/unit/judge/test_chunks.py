@@ -18,7 +18,7 @@ from thence.tables.judge.chunk_clocks import stacked
 def test_a_summary_may_take_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = normal(random_trace(3))
     (alone,) = [row["payload"] for row in summarise("run", 4, table).to_pylist() if row["tag"] == "summary"]
-    monkeypatch.setattr(findings, "ROW", len(alone) // 3)
+    monkeypatch.setattr(findings, "PAYLOAD_BYTES", len(alone) // 3)
     rows = [row for row in summarise("run", 4, table).to_pylist() if row["tag"] == "summary"]
     assert [(row["chunk"], row["index"]) for row in rows] == [(4, place) for place in range(len(rows))]
     assert len(rows) in (3, 4)

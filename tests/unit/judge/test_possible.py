@@ -12,7 +12,7 @@ from unit.judge.chunked import cuts_of, tables_in_chunks
 
 from thence.core.model.events import Event, parse
 from thence.core.model.order import RowPlace, judge
-from thence.tables.judge.whole_run import judge as judge_arrays
+from thence.tables.judge.whole_run import judge_run as judge_arrays
 
 LOST = "a!1>bc b?a1 b!1>c c?b1"
 

@@ -7,7 +7,7 @@ from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
 from thence.core.model.order import judge
-from thence.tables.judge.whole_run import judge as judge_arrays
+from thence.tables.judge.whole_run import judge_run as judge_arrays
 
 BATCH = 100
 

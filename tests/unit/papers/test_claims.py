@@ -12,7 +12,7 @@ import pytest
 
 from thence.cli.reproduce import _Runner
 from thence.lab.papers.ci_dc_runs import MODES
-from thence.lab.papers.claims import Claim, between, found, less, near, several
+from thence.lab.papers.claims import Claim, found, interval_within, less, near, several
 from thence.lab.papers.estimates import quotient
 from thence.lab.papers.genuine import PROPERTIES, property_of
 from thence.lab.papers.paper import Scale
@@ -231,8 +231,8 @@ def test_near_needs_the_whole_interval() -> None:
     assert near(about(10, 0.5), 10, 0.1) is True
     assert near(about(10, 2), 10, 0.1) is None
     assert near(about(20, 2), 10, 0.1) is False
-    assert between(about(0), 0, 5) is None
-    assert near(about(10, None), 10, 0.1) is between(about(99, None), 0, 5) is None
+    assert interval_within(about(0), 0, 5) is None
+    assert near(about(10, None), 10, 0.1) is interval_within(about(99, None), 0, 5) is None
     assert near(about(10, 0.0), 10, 0.1) is True, "a count, which chance has no part in"
 
 

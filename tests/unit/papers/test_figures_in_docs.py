@@ -75,9 +75,9 @@ def test_a_figure_in_a_sentence_that_is_wrong_is_put_right() -> None:
 
 def test_the_command_samples_what_the_page_says() -> None:
     from thence.cli import cost
-    from thence.tables.engines.local.cost import SAMPLE
+    from thence.tables.engines.local.cost import SAMPLED
 
-    assert inspect.signature(cost.command).parameters["sample"].default == SAMPLE
+    assert inspect.signature(cost.command).parameters["sample"].default == SAMPLED
 
 
 def test_errata_have_numbers_of_their_own() -> None:

@@ -8,7 +8,7 @@ from thence.lab.papers.bounded import bits, printed
 from thence.lab.papers.ci_dc_runs import grid, worst_case
 from thence.lab.papers.claims import NoDataError
 from thence.lab.papers.costs import TRAFFIC, is_settled, planned
-from thence.lab.papers.estimates import growth, joined
+from thence.lab.papers.estimates import growth, mean_of
 from thence.lab.papers.genuine import steps
 from thence.lab.papers.ks98_processing import processing
 from thence.lab.papers.ks98_runs import compared
@@ -65,8 +65,8 @@ def test_growth_is_an_exponent_with_an_interval_over_seeds() -> None:
 
 
 def test_one_seed_has_the_interval_of_its_batches() -> None:
-    assert joined([{"y": 3.0, "y_ci95": 0.5}], "y").half == 0.5
-    assert joined([{"y": 3.0, "y_ci95": 0.5}, {"y": 3.0, "y_ci95": 0.5}], "y").half == 0.0
+    assert mean_of([{"y": 3.0, "y_ci95": 0.5}], "y").half == 0.5
+    assert mean_of([{"y": 3.0, "y_ci95": 0.5}, {"y": 3.0, "y_ci95": 0.5}], "y").half == 0.0
 
 
 def test_the_full_scale_takes_the_papers_own_counts() -> None:

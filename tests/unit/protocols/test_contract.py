@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message import Copy
 from thence.core.model.order import judge
 from thence.core.model.roster import Roster
@@ -90,7 +90,7 @@ class Crowd:
                 self.row(process, "deliver", f"{self.roster.name(effect.copy.sender)}{effect.copy.count}")
             self.net.extend(getattr(effect, "copies", ()))
 
-    def row(self, process: str, kind: Kind, message: str, destinations: tuple[str, ...] | None = None) -> None:
+    def row(self, process: str, kind: EventKind, message: str, destinations: tuple[str, ...] | None = None) -> None:
         self.rows[process] += 1
         place = len(self.events)
         self.events.append(Event("run", process, self.rows[process], kind, message, destinations, order=place))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from random import Random
 from typing import Any
@@ -20,6 +21,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "bounded": {"bound": 2},
     "central": {"coordinator": "Zoë"},
     "hierarchy": {"zones": "Zoë,node1|x-y,n#2,ab"},
+    "pc-broadcast": {"overlay": "Zoë:node1,x-y;n#2:x-y;ab:node1,n#2"},
 }
 OPEN = [name for name, entry in REGISTRY.items() if entry.grows]
 
@@ -36,7 +38,11 @@ class System:
     def chosen(self) -> tuple[int, Copy | tuple[int, str | None]]:
         """Choose who acts, and on what: a copy, or destinations and a label."""
         if self.net and self.rng.random() < 0.55:
-            copy = self.net.pop(self.rng.randrange(len(self.net)))
+            copy = self.net[self.rng.randrange(len(self.net))]
+            if "fifo" in self.needs:
+                link = (copy.source, copy.destination)
+                copy = next(first for first in self.net if (first.source, first.destination) == link)
+            self.net.remove(copy)
             return copy.destination, copy
         p, label = self.rng.randrange(self.size), self.rng.choice(LABELS)
         if "broadcast only" in self.needs:
@@ -140,8 +146,8 @@ def test_a_renamed_schedule_leads_to_the_renamed_state(name: str) -> None:
 def renamed(value: object, rename: list[int]) -> object:
     if not isinstance(value, str):
         return value
-    parts = [[NAMES[rename[NAMES.index(each)]] for each in part.split(",")] for part in value.split("|")]
-    return "|".join(",".join(part) for part in parts)
+    words = re.split("([|,:;])", value)
+    return "".join(NAMES[rename[NAMES.index(word)]] if word in NAMES else word for word in words)
 
 
 def place(copy: Copy, rename: list[int] | None = None) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from thence.show.plots import figure, svg
-from thence.show.results_page import STYLE, Paragraph, Picture, Section, page
+from thence.show.results_page import STYLE, Paragraph, Picture, Section, results_page
 from thence.tables.result_table import ResultTable
 
 EVIL = '<script>alert("x")</script> & more'
@@ -18,7 +18,7 @@ def test_everything_is_escaped() -> None:
         ResultTable(EVIL, (EVIL,), ((EVIL,),), EVIL),
         Picture(b"<svg/>", EVIL),
     ]
-    made = page(EVIL, [Section(EVIL, parts)], lead=EVIL)
+    made = results_page(EVIL, [Section(EVIL, parts)], lead=EVIL)
     assert "<script>" not in made
     assert (
         made.count("&lt;script&gt;") == 13
@@ -30,11 +30,11 @@ def test_it_needs_nothing_from_elsewhere() -> None:
     drawn, (panel,) = figure(2.0, 2.0)
     panel.plot([1, 2], [3, 4])
     section = Section("Figure 1, n = 6", [Picture(svg(drawn), "b")])
-    made = page("a", [section])
+    made = results_page("a", [section])
     assert re.findall(r'(?:src|href)="([^"]{5})', made) == ["#figu", "data:"]
     assert '<section id="figure-1-n-6">' in made
     assert "http" not in re.sub(r"base64,[^\"]*", "", made)
-    assert made == page("a", [section])
+    assert made == results_page("a", [section])
 
 
 def test_verdicts_have_a_tone() -> None:
@@ -43,7 +43,7 @@ def test_verdicts_have_a_tone() -> None:
 
 
 def test_backticks_become_code_and_what_is_in_them_stays_escaped() -> None:
-    html = page("t", [Section("s", [Paragraph("run `a <b>` now"), Paragraph("`raw`", plain=True)])], lead="`x`")
+    html = results_page("t", [Section("s", [Paragraph("run `a <b>` now"), Paragraph("`raw`", plain=True)])], lead="`x`")
     assert "<p>run <code>a &lt;b&gt;</code> now</p>" in html
     assert "<pre>`raw`</pre>" in html
     assert "<p><code>x</code></p>" in html

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from thence.errors import MisuseError
 from thence.lab.simulator.confidence import Estimate
-from thence.show.plots import COLORS, PROTOCOLS, cost_plot, curves, figure, save, sweep_plot
+from thence.show.plots import COLORED, COLORS, cost_plot, curves, figure, save, sweep_plot
 
 COSTS = [
     {"protocol": "ks", "warm_bytes_per_message": 20.0, "held_share": 0.1},
@@ -78,7 +78,7 @@ def test_a_line_on_another_hides_it_not(draw: Callable[[dict[str, float]], Figur
     wide = canvas.get_width_height()[0]
     pixels = np.asarray(canvas.buffer_rgba())[:, wide * 2 // 5 : wide * 4 // 5, :3].astype(int)
     for name in pair:
-        color = np.array(to_rgb(COLORS[PROTOCOLS.index(name)])) * 255
+        color = np.array(to_rgb(COLORS[COLORED.index(name)])) * 255
         seen = int((np.abs(pixels - color).sum(axis=2) < 90).sum())
         print(name, seen)
         assert seen > 60

@@ -16,21 +16,21 @@ from support.traces import Knobs, draw_knobs, random_trace, spoil
 
 from thence.core.model.events import Event, parse, render
 from thence.errors import MisuseError
-from thence.show.spacetime import page
+from thence.show.spacetime import spacetime_page
 from thence.show.spacetime.assemble import MODULES, script, source
 from thence.show.spacetime.encode import column, encoded
-from thence.show.spacetime.findings import by_run, findings_of
-from thence.show.spacetime.names import natural, visible
+from thence.show.spacetime.findings import findings_by_run, findings_of
+from thence.show.spacetime.names import legible, natural
 from thence.show.spacetime.pages import Recorded, all_pages, one_page, violation_page
 from thence.tables.engines.local.audit import audit_events
 from thence.tables.explain.excerpt import (
     Excerpt,
     IndexRange,
-    around,
     excerpt_rows,
     message_excerpt,
     places_of,
     range_of,
+    ranges_around,
 )
 from thence.tables.explain.origins import events_about, events_around
 from thence.tables.explain.scene import scene_of, scenes_of
@@ -111,7 +111,7 @@ def test_findings_name_their_events() -> None:
 
 
 def test_the_policy_allows_this_script_and_this_style_and_nothing_else() -> None:
-    html = page([scene_of(parse(TRIANGLE))])
+    html = spacetime_page([scene_of(parse(TRIANGLE))])
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
     assert policy is not None
     for tag, rule in (('<script type="module">', "script-src"), ("<style>", "style-src")):
@@ -142,14 +142,14 @@ def test_modules_are_whole_and_come_after_what_they_import() -> None:
 
 def test_nothing_ends_the_data() -> None:
     event = Event("</script>", "<!--<script>", 1, "send", "</script><b>", ("]]>",), order=0)
-    html = page([scene_of([event])], title="</title>", lead="<b>", notes=["</ol>"])
+    html = spacetime_page([scene_of([event])], title="</title>", lead="<b>", notes=["</ol>"])
     assert data_of(html)["messages"] == ["</script><b>"]
     assert html.count("</script>") == 2
     assert "<b>" not in html.split('id="data"')[0].replace('<b class="sign', "")
 
 
 def test_payloads_and_other_keys_are_not_in_a_page() -> None:
-    assert "secret" not in page([scene_of(parse("a!1>b b?a1"))])
+    assert "secret" not in spacetime_page([scene_of(parse("a!1>b b?a1"))])
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_payloads_and_other_keys_are_not_in_a_page() -> None:
     ],
 )
 def test_names_are_visible(name: str, shown: str) -> None:
-    assert visible(name) == shown
-    assert len(visible(name * 500)) <= 120
+    assert legible(name) == shown
+    assert len(legible(name * 500)) <= 120
 
 
 def test_lanes_are_in_natural_order() -> None:
@@ -173,13 +173,13 @@ def test_lanes_are_in_natural_order() -> None:
 
 
 def test_processes_without_rows_have_a_lane() -> None:
-    assert data_of(page([scene_of(parse("a!1>bz b?a1"))]))["processes"] == ["a", "b", "z"]
+    assert data_of(spacetime_page([scene_of(parse("a!1>bz b?a1"))]))["processes"] == ["a", "b", "z"]
 
 
 def test_stamps_are_stored_once() -> None:
     stamp = (("a1", ("b", "c")),)
     events = [replace(e, dependencies=stamp) if e.kind != "send" else e for e in parse(TRIANGLE)]
-    found = columns_of(page([scene_of(events)]))
+    found = columns_of(spacetime_page([scene_of(events)]))
     assert found["stampStart"] == [0, 1]
     assert found["factLane"] == [1, 2]
     assert [int(s) for s in found["stamp"]].count(0) == 6
@@ -195,7 +195,7 @@ def test_findings_of_an_audit_are_numbered_as_it_numbers_them() -> None:
         (v["run"], v["destination"], v["early"], v["missing"]) for v in violations
     ]
     assert [f.path is not None for _, f in found[: len(violations)]] == [n < 3 for n in range(len(violations))]
-    html = page(scenes_of(events, by_run(found)[0]))
+    html = spacetime_page(scenes_of(events, findings_by_run(found)[0]))
     listed = re.findall(r'data-finding="\d+"><span class="number">(\d+)</span> <i>.*?</i> (.*?)</button>', html)
     assert listed[: len(violations)] == [
         (str(number), f"<b>{f.early}</b> before <b>{f.message}</b> at <b>{f.destination}</b>")
@@ -233,7 +233,7 @@ def test_cuts_by_order_time_process_and_run() -> None:
 
 
 def test_stretches_that_touch_are_one() -> None:
-    assert around([("a", 5), ("a", 8), ("b", 1), ("a", 90)], near=2) == (
+    assert ranges_around([("a", 5), ("a", 8), ("b", 1), ("a", 90)], near=2) == (
         IndexRange("a", 3, 10), IndexRange("a", 88, 92), IndexRange("b", 1, 3),
     )  # fmt: skip
 

@@ -43,7 +43,7 @@ def scenario_of(protocol: str, network: str, traffic: str) -> Scenario | None:
         messages=45,
         seed=SEED,
         bound=200 if protocol == "bounded" else None,
-        **NETWORKS[network],
+        **({"fifo": "fifo" in REGISTRY[protocol].needs} | NETWORKS[network]),
         **TRAFFIC[traffic],
     )
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from thence.core.model.roster import Roster
 from thence.lab.simulator import Scenario
-from thence.lab.simulator.fanout import choose, parse_fanout
+from thence.lab.simulator.fanout import destination_chooser, parse_fanout
 from thence.lab.simulator.random_streams import Streams
 from thence.lab.simulator.workload import Request
 
@@ -41,7 +41,7 @@ def test_mean_rate(text: str) -> None:
 @pytest.mark.parametrize("size", [3, 6, 13, 14, 20])
 @pytest.mark.parametrize("to_self", [False, True])
 def test_uniform_fanout(size: int, to_self: bool) -> None:
-    draw = choose("uniform", size, Streams(1).destinations, to_self=to_self)
+    draw = destination_chooser("uniform", size, Streams(1).destinations, to_self=to_self)
     most = size if to_self else size - 1
     masks = [draw(1) for _ in range(4000)]
     numbers = Counter(mask.bit_count() for mask in masks)

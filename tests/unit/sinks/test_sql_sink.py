@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from support.pages import run_page
 
 from thence.errors import MisuseError
-from thence.sinks import Refused, SqlSink, sql
-from thence.sources import Transaction
+from thence.sinks import RowRefused, SqlSink, sql
+from thence.sources import WholeTransaction
 from thence.tables.sources.commits import LogPosition
 from thence.tables.sources.whole import Changes
 
@@ -44,13 +44,13 @@ def change(op: str, table: str, after: Any = None, before: Any = None, **more: A
     return {"op": op, "source": {"schema": "public", "table": table}, "before": before, "after": after, **more}
 
 
-def unit(number: int, *changes: dict[str, Any], kind: Any = "transaction", ordered: bool = True) -> Transaction:
+def unit(number: int, *changes: dict[str, Any], kind: Any = "transaction", ordered: bool = True) -> WholeTransaction:
     made = Changes(2)  # spills, so that the file is read too
     for each in changes:
         made.append(each)
     name = "snapshot" if kind == "snapshot" else f"tx{number}"
     place = LogPosition("lsn", (number,)) if kind == "transaction" else None
-    return Transaction("shop", name, made, kind, f"{number}:{number}", place, ordered)
+    return WholeTransaction("shop", name, made, kind, f"{number}:{number}", place, ordered)
 
 
 def rows(engine: sa.Engine, table: str) -> list[tuple[Any, ...]]:
@@ -119,7 +119,7 @@ def test_nothing_is_written_twice(engine: sa.Engine, sink: SqlSink, ordered: boo
 
 
 def refusal(sink: SqlSink, *changes: dict[str, Any]) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RowRefused) as caught:
         sink.apply(unit(7, *changes))
     assert caught.value.transaction.name == "tx7"
     return str(caught.value)

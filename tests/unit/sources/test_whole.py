@@ -10,7 +10,7 @@ import pytest
 
 from thence import Orderer
 from thence.errors import MisuseError, TraceError
-from thence.sources import Record, Transaction, WholeTransactions, from_changes, whole_transactions
+from thence.sources import Record, WholeTransaction, WholeTransactions, from_changes, whole_transactions
 
 SERVER = "shop"
 
@@ -38,7 +38,7 @@ def log(sizes: list[int]) -> list[Record]:
     return records
 
 
-def together(records: list[Record], seed: int, **options: Any) -> list[Transaction]:
+def together(records: list[Record], seed: int, **options: Any) -> list[WholeTransaction]:
     rows = from_changes(records, whole=True, **options)
     arrivals = [{**row, **record._asdict()} for row, record in zip(rows, records, strict=True)]
     Random(seed).shuffle(arrivals)
@@ -46,14 +46,14 @@ def together(records: list[Record], seed: int, **options: Any) -> list[Transacti
     return list(whole_transactions(ordered, order=options.get("order", "commit")))
 
 
-def alone(records: list[Record], seed: int, **options: Any) -> tuple[list[Transaction], WholeTransactions]:
+def alone(records: list[Record], seed: int, **options: Any) -> tuple[list[WholeTransaction], WholeTransactions]:
     shuffled = list(records)
     Random(seed).shuffle(shuffled)
     transactions = WholeTransactions(**options)
     return [each for record in shuffled for each in transactions.push(record)], transactions
 
 
-def numbers(unit: Transaction) -> list[int]:
+def numbers(unit: WholeTransaction) -> list[int]:
     return [change["transaction"]["total_order"] for change in unit]
 
 

@@ -19,7 +19,7 @@ from thence.lab.topology.separators import (
     between,
     both_ways,
     check_separator,
-    choose,
+    even_separators,
     given,
     minimum_cuts,
     most_even,
@@ -112,11 +112,11 @@ def test_articulation_points_and_minimum_cuts() -> None:
 
 
 def test_choosing_by_size_and_balance() -> None:
-    assert choose(LINE) == names("c", "d")
-    assert choose(LINE, balance=0.5) == names("c")
-    assert choose(LINE, most=1) == names("c")
+    assert even_separators(LINE) == names("c", "d")
+    assert even_separators(LINE, balance=0.5) == names("c")
+    assert even_separators(LINE, most=1) == names("c")
     with pytest.raises(MisuseError, match=r"balance 1.5; from 0"):
-        choose(LINE, balance=1.5)
+        even_separators(LINE, balance=1.5)
 
 
 def test_computed_separators_are_separators_by_definition() -> None:
@@ -124,7 +124,7 @@ def test_computed_separators_are_separators_by_definition() -> None:
     the option brings back the sets and forbids no link."""
     for seed in range(60):
         graph = random_graph(Random(seed))
-        sets = choose(graph)
+        sets = even_separators(graph)
         found = [s for members in sets for s in both_ways(graph, members)]
         found += random_separators(graph, Random(seed), 6)
         for separator in found:

@@ -18,7 +18,7 @@ from thence.lab.topology.graph import Graph, broadcast, graph_of
 from thence.lab.topology.routed import Routed
 from thence.lab.topology.routed_driver import drive, requests
 from thence.lab.topology.routes import Routes
-from thence.lab.topology.separators import both_ways, choose
+from thence.lab.topology.separators import both_ways, even_separators
 
 SQUARE = graph_of("s-a a-d d-b b-s")
 
@@ -112,7 +112,7 @@ def test_end_to_end_order_on_random_trees(protocol: str) -> None:
     for seed in range(50):
         rng = Random(f"tree {seed}")
         graph = random_graph(rng)
-        separators = [s for members in choose(graph) for s in both_ways(graph, members)]
+        separators = [s for members in even_separators(graph) for s in both_ways(graph, members)]
         filtered = separators if protocol == "ech-r9" else []
         routed = Routed(Routes.tree(graph), protocol, separators=filtered, together=seed % 3 == 0)
         groups = random_groups(list(graph), rng)

@@ -14,8 +14,8 @@ from typing import Literal, get_args
 
 from thence.errors import TraceError
 
-Kind = Literal["send", "receive", "deliver", "internal", "crash"]
-KINDS: frozenset[str] = frozenset(get_args(Kind))
+EventKind = Literal["send", "receive", "deliver", "internal", "crash"]
+EVENT_KINDS: frozenset[str] = frozenset(get_args(EventKind))
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -28,7 +28,7 @@ class Event:
     run: str
     process: str
     index: int
-    kind: Kind
+    kind: EventKind
     message: str | None = None
     destinations: tuple[str, ...] | None = None
     label: str | None = None
@@ -63,7 +63,7 @@ def parse(text: str, *, run: str = "run") -> list[Event]:
         indexes[process] = index = indexes.get(process, 0) + 1
         destinations = None
         if found["count"]:
-            kind: Kind = "send"
+            kind: EventKind = "send"
             message: str | None = f"{process}{found['count']}"
             written = found["destinations"]
             destinations = tuple(d for d in (written.split(",") if "," in written else written) if d)

@@ -1,7 +1,7 @@
 """A roster maps process names to positions, so that a set of processes is one Python int.
 
-Law: positions are never reused or reordered. A process that joins gets the next position, a process that leaves keeps
-its own. A mask written under an earlier roster of the same lineage therefore means the same under every later one.
+Invariant: positions are never reused or reordered. A process that joins gets the next position, a process that leaves
+keeps its own. So a mask written under an earlier roster of the same lineage means the same under every later one.
 """
 
 from __future__ import annotations
@@ -70,6 +70,10 @@ class Roster:
         for name in names:
             mask |= 1 << self.position(name)
         return mask
+
+    def names_in(self, text: str) -> list[str]:
+        """Read names from the text of an option: `abc` are three letters, longer names are separated by commas."""
+        return [name for name in (text.split(",") if "," in text or text in self else text) if name]
 
     def name(self, position: int) -> str:
         """Return the name at a position."""

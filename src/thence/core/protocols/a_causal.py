@@ -26,7 +26,7 @@ from thence.core.protocols.effects import Effect
 from thence.core.wire.codec import INT, ByProcess, Shape, Vector
 from thence.errors import PeerError
 
-MATRIX = ByProcess(Vector(INT, make=tuple))
+GROUP_COUNTS = ByProcess(Vector(INT, make=tuple))
 """{first member of a group: one number for each process}; rows are shared and never changed in place"""
 
 
@@ -62,8 +62,8 @@ class ACausal(AckMember):
     code = 41
     pairwise = True
     receives = CausalOkays
-    kinds: ClassVar[dict[str, Shape]] = kinds_of(MATRIX)
-    fields: ClassVar[dict[str, Shape]] = {**AckMember.fields, "cast": MATRIX}
+    kinds: ClassVar[dict[str, Shape]] = kinds_of(GROUP_COUNTS)
+    fields: ClassVar[dict[str, Shape]] = {**AckMember.fields, "cast": GROUP_COUNTS}
 
     def begin(self) -> None:
         """Start with no message multicast or delivered."""

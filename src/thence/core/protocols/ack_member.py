@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from typing import ClassVar, Self
 
 from thence.core.model.faults import groups_of
-from thence.core.model.message import Cause, Copy, MessageId, Stamp
+from thence.core.model.message import Cause, Copy, MessageId, Stamp, copies_of
 from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
 from thence.core.protocols.ack_receiver import GATHERED, OK, AckReceiver, Mail, leaders
-from thence.core.protocols.base import LARGEST, REACHED, Member
+from thence.core.protocols.base import COUNT_MAX, REACHED, Member
 from thence.core.protocols.effects import Deferred, Deliver, Duplicate, Effect, Hold, Pending, Sent
 from thence.core.wire.codec import BOOL, INT, MASK, TEXT, ByCount, RecordShape, Seq, Shape
 from thence.errors import MisuseError, PeerError
 
 TAKEN = (Deliver, Duplicate)
-REMEMBERED = 256
+MOST_REMEMBERED = 256
 """messages of which it is remembered that their stamps can be"""
 
 
@@ -98,7 +98,7 @@ class AckMember(Member):
             self.own[self.count] = (destinations, 0)
             if len(self.own) > GATHERED:
                 self._settle_own()
-        copies = self._copies(destinations, lambda d: stamp)
+        copies = copies_of(self.me, self.count, destinations, lambda d: stamp, self.label)
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, ticket)
 
     def _secured(self, to: int, okayed: int) -> bool:
@@ -216,7 +216,7 @@ class AckMember(Member):
         known = self._checked.get(key)
         if known is None or known[0] is not stamp or known[1] != destinations or copy.destination != self.me:
             self.check(copy)
-            if len(self._checked) == REMEMBERED:
+            if len(self._checked) == MOST_REMEMBERED:
                 del self._checked[next(iter(self._checked))]
             self._checked[key] = (stamp, destinations)
         elif not 0 <= copy.source < self.size or not (ok or destinations & self.bit):
@@ -240,7 +240,7 @@ class AckMember(Member):
             stamp, counts = copy.stamp
             self._check_ok(copy, counts)
         self._check_stamp(copy, stamp)
-        if copy.destinations & self.bit and not 0 < self.receiver.number(copy.sender, stamp) <= LARGEST:
+        if copy.destinations & self.bit and not 0 < self.receiver.number(copy.sender, stamp) <= COUNT_MAX:
             raise PeerError(f"message {self._name(copy)} has no number among those to its destinations")
 
     def _check_ok(self, copy: Copy, counts: dict[int, int]) -> None:

@@ -49,7 +49,7 @@ def kinds_of(stamp: Shape) -> dict[str, Shape]:
     return {MESSAGE: stamp, OK: RecordShape(stamp, COUNTS)}
 
 
-NOTHING: dict[int, int] = {}
+NO_COUNTS: dict[int, int] = {}
 GATHERED = 8
 """records of one sender that may gather before they are looked through"""
 
@@ -253,7 +253,7 @@ class AckReceiver(Receiver):
 
     def heard(self, source: int, counts: dict[int, int]) -> None:
         """Take the delivery counts that came with an OK, unless younger ones came before: they only grow."""
-        before = self.known.get(source, NOTHING)
+        before = self.known.get(source, NO_COUNTS)
         if counts is not before and sum(counts.values()) > sum(before.values()):
             self.known[source] = counts  # never changed in place: it may be the source's own
 

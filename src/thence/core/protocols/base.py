@@ -27,10 +27,10 @@ from thence.core.wire.codec import MASK, Fielded, Shape
 from thence.core.wire.sets import Rename
 from thence.errors import MisuseError, PeerError
 
-LARGEST = 1 << 62
+COUNT_MAX = 1 << 62
 """The largest number taken from outside. One more must still fit into 63 bits: a member may count on from there."""
-REACHED = LARGEST + (LARGEST >> 1)
-"""The largest number accepted in a restored state: beyond what counting on from `LARGEST` reaches."""
+REACHED = COUNT_MAX + (COUNT_MAX >> 1)
+"""The largest number accepted in a restored state: beyond what counting on from `COUNT_MAX` reaches."""
 
 
 class Receiver(Fielded, abc.ABC):
@@ -317,7 +317,7 @@ class Member(Fielded, abc.ABC):
         size, sender, destinations = self.size, copy.sender, copy.destinations
         if not (0 <= sender < size and 0 <= copy.source < size):
             raise PeerError(f"a copy of {sender} from {copy.source} names a position outside a roster of {size}")
-        if not 0 < copy.count <= (self.count if sender == self.me else LARGEST):
+        if not 0 < copy.count <= (self.count if sender == self.me else COUNT_MAX):
             sent = f"{self.roster.name(self.me)} has sent {self.count}" if sender == self.me else "it is too large"
             raise PeerError(f"there is no message {self._name(copy)}: {sent}; messages count from 1")
         if destinations <= 0 or destinations >> size:
@@ -399,6 +399,14 @@ class Member(Fielded, abc.ABC):
             order.receiver.join(self.roster)
             order._join()
         return []
+
+    def connect(self, process: str) -> list[Effect]:
+        """Open a link of the overlay to a process; protocols without an overlay refuse it.
+
+        Args:
+            process: the name of the process at the other end.
+        """
+        raise MisuseError(f"protocol {self.name} has no overlay; pc-broadcast has")
 
     def leave(self, process: str) -> list[Effect]:
         """Let a process leave: no process sends to it any more, and facts about it are forgotten for good.
@@ -564,9 +572,7 @@ class Member(Fielded, abc.ABC):
         known = 0 <= copy.sender < self.size
         return name_of(self.roster.name(copy.sender) if known else f"position {copy.sender}", copy.count)
 
-    def _copies(self, destinations: int, stamp: Callable[[int], object]) -> tuple[Copy, ...]:
-        return copies_of(self.me, self.count, destinations, stamp, self.label)
-
     def _sent(self, destinations: int, stamp: Callable[[int], object]) -> Sent:
         """Return the message just counted, with a copy for each destination that carries `stamp(destination)`."""
-        return Sent(MessageId(self.me, self.count), destinations, self._copies(destinations, stamp), self.label)
+        copies = copies_of(self.me, self.count, destinations, stamp, self.label)
+        return Sent(MessageId(self.me, self.count), destinations, copies, self.label)

@@ -39,7 +39,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.base import REACHED
 from thence.core.protocols.effects import Deferred, Effect, Pending, Sent
 from thence.core.protocols.epochs import Epochs
-from thence.core.protocols.timestamp_vectors import MATRIX, ROW, MatrixRow
+from thence.core.protocols.timestamp_vectors import MATRIX, PACKED_ROW, MatrixRow
 from thence.core.protocols.wire import WIRE_VERSION
 from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.errors import MisuseError, PeerError
@@ -54,7 +54,7 @@ class Bounded(Epochs):
     name = "bounded"
     code = 23
     cannot_abandon = "an epoch ends when everybody is known to know of it, so that no process could send for long"
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(MATRIX, MATRIX, ROW)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(MATRIX, MATRIX, PACKED_ROW)}
     options: ClassVar[dict[str, Shape]] = {"bound": INT}
     fields: ClassVar[dict[str, Shape]] = {
         **Epochs.fields,

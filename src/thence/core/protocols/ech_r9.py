@@ -62,7 +62,7 @@ def _cut(part: str, roster: Roster) -> Cut:
     forward, bar, backward = sides.partition("|")
     if not colon or not bar or "|" in backward:
         raise MisuseError(f"separator {part!r} is not MEMBERS:FORWARD|BACKWARD; d:abc|efg is accepted")
-    masks = [roster.mask(_names(names, roster)) for names in (members, forward, backward)]
+    masks = [roster.mask(roster.names_in(names)) for names in (members, forward, backward)]
     for mask, what in zip(masks, ("members", "forward set", "backward set"), strict=True):
         if not mask:
             raise MisuseError(f"separator {part!r} has no {what}; each of the three needs a process")
@@ -71,10 +71,6 @@ def _cut(part: str, roster: Roster) -> Cut:
     if twice:
         raise MisuseError(f"separator {part!r} names {', '.join(roster.members(twice))} twice; its sets are disjoint")
     return cut
-
-
-def _names(text: str, roster: Roster) -> list[str]:
-    return [name for name in (text.split(",") if "," in text or text in roster else text) if name]
 
 
 def text_of(cuts: Iterable[Cut], roster: Roster) -> str:

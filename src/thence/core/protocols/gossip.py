@@ -33,7 +33,7 @@ from thence.core.model.message import MESSAGE, Cause, Copy
 from thence.core.model.roster import Roster
 from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deferred, Deliver, Duplicate, Effect, GoesWithout, Hold, Sent
-from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, MatrixRow, put, zeros
+from thence.core.protocols.timestamp_vectors import MATRIX, NULL, PACKED_ROW, MatrixRow, put, zeros
 from thence.core.protocols.wire import CopyShape
 from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.core.wire.reader_cy import Reader
@@ -250,7 +250,7 @@ class Gossip(Member):
     name = "gossip"
     code = 20
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(MATRIX, MATRIX)}
-    fields: ClassVar[dict[str, Shape]] = {"gossip": Vector(ROW), "sent": Vector(ROW)}
+    fields: ClassVar[dict[str, Shape]] = {"gossip": Vector(PACKED_ROW), "sent": Vector(PACKED_ROW)}
     times: ClassVar[Times] = Times()
     receives: ClassVar[type[GossipReceiver]] = GossipReceiver
     receiver: GossipReceiver

@@ -198,14 +198,8 @@ def parted(roster: Roster, zones: str) -> list[list[int]]:
         count = isqrt(size)
         edges = [size * place // count for place in range(count + 1)]
         return [list(range(*ends)) for ends in pairwise(edges)]
-    parts = [_names(roster, part) for part in zones.split("|")]
+    parts = [roster.names_in(part) for part in zones.split("|")]
     found = [roster.position(name) for part in parts for name in part]
     if sorted(found) != list(range(size)) or not all(parts):
         raise MisuseError(f"zones {zones!r} must hold each of {', '.join(roster.names)} once, none of them empty")
     return [[roster.position(name) for name in part] for part in parts]
-
-
-def _names(roster: Roster, part: str) -> list[str]:
-    if part in roster or "," in part:
-        return [name for name in part.split(",") if name]
-    return list(part)

@@ -33,6 +33,7 @@ from thence.core.protocols.history import History
 from thence.core.protocols.ks import KS
 from thence.core.protocols.ks_ft import KsFt
 from thence.core.protocols.ks_hardware import KSHardware
+from thence.core.protocols.pc_broadcast import PCBroadcast
 from thence.core.protocols.prs import PRS
 from thence.core.protocols.rst import RST
 from thence.core.protocols.serial_broadcast import SerialBroadcast
@@ -53,6 +54,7 @@ Need = Literal[
     "coordinator",
     "groups",
     "topology",
+    "overlay",
     "failure detector",
     "own sends at the receiver",
 ]
@@ -65,7 +67,7 @@ FOR_USE: dict[str, str] = {
     "fifo": "order per sender is enough; it does not keep causal order",
 }
 """The protocols one would use, each with when to use it. The others in `REGISTRY` exist to be compared with these."""
-ACCEPTED: dict[Shape, tuple[type, str]] = {
+ACCEPTED_OPTIONS: dict[Shape, tuple[type, str]] = {
     INT: (int, "a whole number, at least 1,"),
     BOOL: (bool, "True or False"),
     ADDED: (bool, "True or False"),
@@ -129,6 +131,14 @@ REGISTRY: dict[str, ProtocolEntry] = {
             "Birman, Schiper, Stephenson 1991",
             needs=("broadcast only", "fixed membership"),
             cost="n",
+        ),
+        ProtocolEntry(
+            PCBroadcast,
+            "flooding over safe FIFO links",
+            "Nédelec, Molli, Mostéfaoui 2018",
+            needs=("broadcast only", "fifo", "overlay", "fixed membership"),
+            receive_only=False,
+            cost="0; a copy over each link",
         ),
         ProtocolEntry(PRS, "direct predecessors per destination", "Prakash, Raynal, Singhal 1997", cost="<= n^2 facts"),
         ProtocolEntry(
@@ -308,7 +318,7 @@ def check_options(entry: ProtocolEntry, options: Mapping[str, Option]) -> None:
         if option not in shapes:
             known = ", ".join(shapes) or "none"
             raise MisuseError(f"protocol {entry.name} has no option {option!r}; its options: {known}")
-        kind, wanted = ACCEPTED[shapes[option]]
+        kind, wanted = ACCEPTED_OPTIONS[shapes[option]]
         if type(value) is not kind:
             raise MisuseError(f"option {option} of protocol {entry.name} is {value!r}; {wanted} is accepted")
 

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import Roster, positions
-from thence.core.protocols.base import LARGEST, REACHED
+from thence.core.protocols.base import COUNT_MAX, REACHED
 from thence.core.protocols.clocks import later
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
@@ -27,7 +27,7 @@ from thence.core.wire.codec import INT, Shape, Vector
 from thence.errors import PeerError
 
 MatrixRow = tuple[int, ...]
-ROWS = Vector(Vector(INT, make=tuple), make=tuple)
+MATRIX_SHAPE = Vector(Vector(INT, make=tuple), make=tuple)
 
 
 class RST(ClockMember):
@@ -37,8 +37,8 @@ class RST(ClockMember):
     code = 4
     pairwise = True
     grows = True
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: ROWS}
-    fields: ClassVar[dict[str, Shape]] = {"sent": ROWS}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: MATRIX_SHAPE}
+    fields: ClassVar[dict[str, Shape]] = {"sent": MATRIX_SHAPE}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start with a matrix of zeros."""
@@ -76,8 +76,8 @@ class RST(ClockMember):
                     name, to = self.roster.name(self.me), self.roster.name(d)
                     raise self.beyond(f"{name} to {to}, who was sent {sent}", stamped, copy)
         most = max(copy.stamp[copy.sender])
-        if most > LARGEST:
-            raise self.beyond(f"its sender to a process, where {LARGEST} is the most", most, copy)
+        if most > COUNT_MAX:
+            raise self.beyond(f"its sender to a process, where {COUNT_MAX} is the most", most, copy)
 
     def _check_state(self) -> None:
         if max(self.sent[self.me]) > REACHED:

@@ -22,7 +22,7 @@ from typing import ClassVar, TypeGuard
 
 from thence.core.model.message import MESSAGE, Copy, MessageId
 from thence.core.model.roster import Roster, positions
-from thence.core.protocols.base import LARGEST, REACHED
+from thence.core.protocols.base import COUNT_MAX, REACHED
 from thence.core.protocols.dependency import by_message
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
@@ -75,8 +75,8 @@ class SerialMulticast(ClockMember):
         for pair in latest:
             if pair is not None and pair[0] in (self.me, copy.sender):
                 self.check_known(copy, *pair)
-        if number > LARGEST:
-            raise PeerError(f"message {self._name(copy)} has place {number} among all; at most {LARGEST} is accepted")
+        if number > COUNT_MAX:
+            raise PeerError(f"message {self._name(copy)} has place {number} among all; at most {COUNT_MAX} is accepted")
 
     def _check_state(self) -> None:
         self.check_own(max((pair[1] for pair in self.log[1] if pair is not None and pair[0] == self.me), default=0))
@@ -131,7 +131,7 @@ def is_pair(pair: object, size: int) -> TypeGuard[tuple[int, int]]:
         and len(pair) == 2
         and all(isinstance(number, int) for number in pair)
         and 0 <= pair[0] < size
-        and 0 < pair[1] <= LARGEST
+        and 0 < pair[1] <= COUNT_MAX
     )
 
 
@@ -139,7 +139,7 @@ def _is_token(token: object, size: int) -> TypeGuard[MulticastToken]:
     if not isinstance(token, tuple) or len(token) != 2:
         return False
     number, latest = token
-    if not isinstance(number, int) or not 0 <= number <= LARGEST or not isinstance(latest, tuple):
+    if not isinstance(number, int) or not 0 <= number <= COUNT_MAX or not isinstance(latest, tuple):
         return False
     return len(latest) == size and all(pair is None or is_pair(pair, size) for pair in latest)
 

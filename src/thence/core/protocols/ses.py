@@ -30,8 +30,8 @@ from thence.core.wire.codec import INT, MASK, ByProcess, RecordShape, Seq, Shape
 from thence.errors import PeerError
 
 TIME = Vector(INT, make=tuple)
-STAMP = RecordShape(TIME, ByProcess(TIME))
-KINDS: dict[str, Shape] = {MESSAGE: STAMP}
+SES_STAMP = RecordShape(TIME, ByProcess(TIME))
+SES_KINDS: dict[str, Shape] = {MESSAGE: SES_STAMP}
 
 
 class TimeReceiver(Receiver):
@@ -41,7 +41,7 @@ class TimeReceiver(Receiver):
         "abandoned": MASK,
         "told": TIME,
         "delivered": Vector(INT),
-        "held": Seq(CopyShape(KINDS)),
+        "held": Seq(CopyShape(SES_KINDS)),
     }
 
     def __init__(self, roster: Roster, me: int) -> None:
@@ -106,7 +106,7 @@ class SES(Member):
     code = 8
     grows = True
     cannot_abandon = "its stamps name times, not messages, and those of others may never be reached without it"
-    kinds: ClassVar[dict[str, Shape]] = KINDS
+    kinds: ClassVar[dict[str, Shape]] = SES_KINDS
     receiver: TimeReceiver
     fields: ClassVar[dict[str, Shape]] = {"time": TIME, "latest": ByProcess(TIME)}
 

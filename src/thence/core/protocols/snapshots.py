@@ -21,8 +21,8 @@ from thence.errors import MisuseError, PeerError
 if TYPE_CHECKING:
     from thence.core.protocols.base import Member
 
-MAGIC = b"thence-m"
-VERSION = 1
+SNAPSHOT_MAGIC = b"thence-m"
+SNAPSHOT_VERSION = 1
 MOST_PROCESSES = 4096
 """the largest roster that a snapshot may bring; a member takes memory for each pair of processes"""
 LABEL = Optional(TEXT)
@@ -36,8 +36,8 @@ M = TypeVar("M", bound="Member")
 
 def write(member: Member) -> bytes:
     """Return the whole state as bytes."""
-    out = bytearray(MAGIC)
-    out.append(VERSION)
+    out = bytearray(SNAPSHOT_MAGIC)
+    out.append(SNAPSHOT_VERSION)
     TEXT.write(member.name, out, 0)
     put_varint(out, member.size)
     for process in member.roster:
@@ -64,13 +64,13 @@ def write(member: Member) -> bytes:
 
 def read(protocol: type[M], data: bytes) -> M:
     """Return the member that `write` described, or say what is wrong with the bytes."""
-    if data[: len(MAGIC)] != MAGIC:
-        raise PeerError(f"not a snapshot: starts with {data[:8]!r}, expected {MAGIC!r}")
+    if data[: len(SNAPSHOT_MAGIC)] != SNAPSHOT_MAGIC:
+        raise PeerError(f"not a snapshot: starts with {data[:8]!r}, expected {SNAPSHOT_MAGIC!r}")
     reader = Reader(data, 0)
-    reader.at = len(MAGIC)
+    reader.at = len(SNAPSHOT_MAGIC)
     version = reader.varint()
-    if version != VERSION:
-        raise PeerError(f"snapshot version {version}; this release reads version {VERSION}")
+    if version != SNAPSHOT_VERSION:
+        raise PeerError(f"snapshot version {version}; this release reads version {SNAPSHOT_VERSION}")
     name = TEXT.read(reader)
     if name != protocol.name:
         raise PeerError(f"snapshot of protocol {name!r}, expected {protocol.name!r}")

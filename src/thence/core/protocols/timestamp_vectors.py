@@ -59,5 +59,5 @@ def put(row: MatrixRow, mask: int, stamp: int) -> MatrixRow:
     return tuple(changed)
 
 
-ROW = PackedRow()
-MATRIX = Vector(ROW, make=tuple)
+PACKED_ROW = PackedRow()
+MATRIX = Vector(PACKED_ROW, make=tuple)

@@ -27,7 +27,7 @@ from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.wire.codec import INT, RecordShape, Shape, Vector
 
 MatrixRow = tuple[int, ...]
-ROW = Vector(INT, make=tuple)
+ROW_SHAPE = Vector(INT, make=tuple)
 
 
 class TwoHop(ClockMember):
@@ -35,8 +35,8 @@ class TwoHop(ClockMember):
 
     name = "two-hop"
     code = 34
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(ROW, ROW)}
-    fields: ClassVar[dict[str, Shape]] = {"sent": Vector(ROW)}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(ROW_SHAPE, ROW_SHAPE)}
+    fields: ClassVar[dict[str, Shape]] = {"sent": Vector(ROW_SHAPE)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         """Start knowing of no message."""

@@ -153,7 +153,7 @@ def _last(log: Log, first: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 
 @cython.ccall
-def read_log(reader: Reader) -> Log:
+def read_log_bits(reader: Reader) -> Log:
     """Read what `write_log` wrote, or say what is wrong with it."""
     size: cython.Py_ssize_t = reader.size
     width: cython.Py_ssize_t = width_of(size)

@@ -43,5 +43,5 @@ class EntriesInBits(Entries):
 
     def read(self, reader: Reader) -> Log:
         """Read them, or say what is wrong with them."""
-        log: Log = bits.read_log(reader)
+        log: Log = bits.read_log_bits(reader)
         return log

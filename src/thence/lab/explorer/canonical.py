@@ -108,7 +108,7 @@ class SystemKeys:
         nodes = [0] * moves.n
         for p, node in enumerate(system.nodes):
             nodes[perm[p]] = node.ids.get(perm) or moves.name(node, perm)
-        rest: tuple[int, ...] = (system.left, system.drops, self._past(system.past, perm))
+        rest: tuple[int, ...] = (system.left, system.drops, system.links, self._past(system.past, perm))
         if system.needed is not None:
             rest += (moves.intern(system.needed.renamed(moves.space, perm)),)
         if moves.crashing:
@@ -131,7 +131,7 @@ class SystemKeys:
         table = self._pasts.setdefault(perm, {})
         number = table.get(past)
         if number is None:
-            number = table[past] = self.moves.intern(judge_memory.renamed(past, self.moves.space, perm))
+            number = table[past] = self.moves.intern(judge_memory.renamed_past(past, self.moves.space, perm))
         return number
 
     def _faults(self, masks: tuple[int, ...], perm: Perm) -> int:

@@ -3,7 +3,7 @@
 Invariant: nodes are systems under the names of their processes, so that every path is an execution that can be made by
 hand (`stepping.py`); an edge is a step that leads from one to the other. A node is marked with what the step to it
 broke, which leads no further, or with what is broken if nothing more is sent there: a system with nothing in flight is
-judged as the explorer judges it at rest. The graph is whole or it is refused: above `MOST` nodes it is of no help.
+judged as the explorer judges it at rest. A graph of more than `MOST_STATES` nodes is of no help, and is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from thence.lab.explorer.setting import Setting
 from thence.lab.explorer.stepping import flying_words, in_words
 from thence.lab.explorer.system import UNTOLD, System
 
-MOST = 20_000
-LISTED = ("in flight", "held", "crashed", "will crash")
+MOST_STATES = 20_000
+LISTED_STATE = ("in flight", "held", "crashed", "will crash")
 
 
 @dataclass
@@ -56,13 +56,13 @@ def _quoted(text: str) -> str:
 
 def _label(node: Row) -> str:
     parts = [f"{node['left to send']} to send"] if node["left to send"] else []
-    parts += [f"{what}: {', '.join(node[what])}" for what in LISTED if node[what]]
+    parts += [f"{what}: {', '.join(node[what])}" for what in LISTED_STATE if node[what]]
     parts += [f"{name} trusts {', '.join(trusted) or 'no process'}" for name, trusted in node["trust"].items()]
     parts += [f"breaks {node['breaks']}"] if node["breaks"] else []
     return "\n".join(parts) or "nothing under way"
 
 
-def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, most: int = MOST) -> StateGraph:
+def state_graph(setting: Setting, *, properties: frozenset[str] | None = None, most: int = MOST_STATES) -> StateGraph:
     """Return the whole graph; a step that breaks a property leads no further."""
     setting.check_size()
     moves = Moves(setting, properties or promised(setting))

@@ -126,7 +126,7 @@ def too_early(past: CausalPast, space: Space, process: int, slot: int) -> int:
     return 0
 
 
-def delivered(
+def after_delivery(
     past: CausalPast, space: Space, process: int, slot: int, guarantee: Guarantee, *, tell: bool
 ) -> CausalPast:
     """Return the past after the first delivery of a message at a process it is addressed to."""
@@ -172,7 +172,7 @@ def never_arriving(past: CausalPast, space: Space, crashed: int) -> CausalPast:
     )
 
 
-def renamed(past: CausalPast, space: Space, perm: Perm) -> tuple[object, ...]:
+def renamed_past(past: CausalPast, space: Space, perm: Perm) -> tuple[object, ...]:
     """Return the past with other names for the processes, as a sortable key."""
     move = space.renamed
     known = [0] * space.n

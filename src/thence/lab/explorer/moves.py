@@ -52,6 +52,7 @@ class Moves:
             if faulty.bit_count() > self.setting.crashes:
                 continue
             root = System(nodes, (), self.setting.messages, self.setting.loss, empty, needed, faulty)
+            root = root._replace(links=self.setting.links)
             if not self.crashing:
                 yield root
             elif self.setting.detector == "falling":
@@ -95,7 +96,16 @@ class Moves:
         steps = self.arrivals(system, process)
         if system.left:
             steps += [Step("send", process, to) for to in self.to[process]]
-        return steps + self.faults(system, process)
+        return steps + self.openings(system, process) + self.faults(system, process)
+
+    def openings(self, system: System, process: int) -> list[Step]:
+        """Return the links that a process can open."""
+        if not system.links:
+            return []
+        others = positions(self.everyone & ~(1 << process))
+        member = system.nodes[process].member
+        have = getattr(member, "links", 0) | sum(1 << target for target in getattr(member, "opening", ()))
+        return [Step("link", process, 1 << target) for target in others if not have >> target & 1]
 
     def arrivals(self, system: System, process: int) -> list[Step]:
         """Return the receptions and losses possible at a process."""
@@ -157,6 +167,10 @@ class Moves:
             return self._lose(system, step)
         if step.kind == "crash":
             return self._crash(system, step.process)
+        if step.kind == "link":
+            node, effects = self._move(system.nodes[step.process], "link", step.target)
+            system = system._replace(links=system.links - 1)
+            return self._settle(system, step.process, node, effects, barrier=True)
         trust = (*system.trust[: step.process], step.target, *system.trust[step.process + 1 :])
         if system.told:
             times = system.told[step.process] + 1
@@ -224,6 +238,8 @@ class Moves:
                 effects = member.receive(what.copy)
             elif kind == "send":
                 effects = [member.send(what, token=token)]
+            elif kind == "link":
+                effects = member.connect(*self.roster.members(what))
             else:
                 effects = member.trusted(self.roster.members(what))
             found = self._local[key] = (self._node(member), tuple(effects))
@@ -240,7 +256,7 @@ class Moves:
                 problem = problem or self.judge.delivery(past, process, slot)
                 if problem is not None:
                     continue
-                past = judge_memory.delivered(past, self.space, process, slot, self.guarantee, tell=self.crashing)
+                past = judge_memory.after_delivery(past, self.space, process, slot, self.guarantee, tell=self.crashing)
                 if needed is not None:
                     last = not any(other == slot for other, _ in past.carried)
                     needed = needed.delivered(self.space, process, slot, last=last)

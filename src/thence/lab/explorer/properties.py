@@ -22,7 +22,7 @@ from thence.core.protocols.registry import ProtocolEntry
 from thence.errors import MisuseError
 
 ORDERS = ("causal order", "two-hop order", "fifo order")
-NAMES = (
+PROPERTY_NAMES = (
     *ORDERS,
     "no duplicates",
     "no needless waiting",
@@ -65,13 +65,13 @@ def default(entry: ProtocolEntry, *, crashes: int = 0, fault: str | None = None)
     return frozenset(chosen)
 
 
-def chosen(names: Iterable[str]) -> frozenset[str]:
+def properties_of(names: Iterable[str]) -> frozenset[str]:
     """Return the properties of these names; one order at most."""
-    found = frozenset(name.replace("-", " ") if name not in NAMES else name for name in names)
+    found = frozenset(name.replace("-", " ") if name not in PROPERTY_NAMES else name for name in names)
     found = frozenset("two-hop order" if name == "two hop order" else name for name in found)
     for name in found:
-        if name not in NAMES:
-            raise MisuseError(f"no property {name!r}; there are {', '.join(NAMES)}")
+        if name not in PROPERTY_NAMES:
+            raise MisuseError(f"no property {name!r}; there are {', '.join(PROPERTY_NAMES)}")
     if len(found & set(ORDERS)) > 1:
         raise MisuseError("judge one order at a time: causal order implies fifo order")
     return found

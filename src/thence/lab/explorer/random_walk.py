@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 
-from thence.core.model.events import Event, Kind, render
+from thence.core.model.events import Event, EventKind, render
 from thence.core.model.faults import legal, legalise, may_be_lost, nobody_receives
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.message_names import name_of
@@ -217,7 +217,7 @@ class _Run:
     def _name(self, copy: Copy) -> str:
         return name_of(self.roster.name(copy.sender), copy.count)
 
-    def _event(self, p: int, kind: Kind, message: str | None = None, to: tuple[str, ...] | None = None) -> None:
+    def _event(self, p: int, kind: EventKind, message: str | None = None, to: tuple[str, ...] | None = None) -> None:
         name, events = self.roster.name(p), self.result.events
         self.indexes[name] = index = self.indexes.get(name, 0) + 1
         events.append(Event("run", name, index, kind, message, to, order=len(events)))

@@ -102,7 +102,7 @@ class Explorer:
         self.reduce, self.first, self.collect = reduce, first, collect
         self.independent, self.drop_spent, self.progress = independence, drop_spent, progress
         self.time_limit = time_limit
-        self.reactive = setting.crashes > 0
+        self.reactive = setting.crashes > 0 or setting.links > 0
         self._begin()
 
     def _begin(self) -> None:

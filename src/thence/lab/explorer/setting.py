@@ -10,6 +10,7 @@ from thence.core.model.plain import Row
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member
 from thence.core.protocols.registry import ProtocolEntry, check_options, lookup
+from thence.core.wire.sets import rename_mask
 from thence.errors import MisuseError
 from thence.lab.explorer.judge_memory import Perm
 from thence.lab.explorer.variant import Variant
@@ -36,17 +37,17 @@ class Start(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step of an execution: `send`, `receive`, `lose`, `crash` or `trust`, always at one process."""
+    """One step of an execution: `send`, `receive`, `lose`, `crash`, `trust` or `link`, always at one process."""
 
     kind: str
     process: int
     target: int = 0
-    """destinations of a send, processes trusted from now on"""
+    """destinations of a send, processes trusted from now on, the process that a link is opened to"""
     copy: CopyName | None = None
     """what is received or lost"""
 
 
-MOST_PROCESSES = 8
+MOST_EXPLORED = 8
 """Their renamings, 40,320, are looked at for each state."""
 MOST_MESSAGES = 1000
 """Far more than can be explored; the tables of facts grow with their square."""
@@ -68,6 +69,8 @@ class Setting:
     """how many copies the network may lose"""
     crashes: int = 0
     """how many processes may crash"""
+    links: int = 0
+    """how many links of the overlay may be opened"""
     detector: str = "eager"
     """`eager`: each process trusts as few as is legal from the start; `falling`: everybody, until it falls to that;
     `any`: everybody at first, then at any times any legal sets, `changes` of them at each process
@@ -89,7 +92,7 @@ class Setting:
             raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
         if self.processes < 1:
             raise MisuseError(f"{self.processes} processes; an exploration needs one at least")
-        for what in ("messages", "loss", "crashes", "changes"):
+        for what in ("messages", "loss", "crashes", "links", "changes"):
             if getattr(self, what) < 0:
                 raise MisuseError(f"{what} {getattr(self, what)}; 0 or more is accepted")
         if self.crashes > self.processes:
@@ -114,6 +117,10 @@ class Setting:
             raise MisuseError(f"--detector {self.detector} does nothing where no process crashes; say --crashes, too")
         if self.changes != 1 and self.detector != "any":
             raise MisuseError(f"--changes does nothing with --detector {self.detector}; leave it out")
+        if self.links and "overlay" not in needs:
+            raise MisuseError(f"protocol {self.protocol} has no overlay to open links in; leave --links out")
+        if self.loss and "overlay" in needs:
+            raise MisuseError(f"protocol {self.protocol} assumes links that lose nothing; leave --loss out")
         if self.loss and "failure detector" in needs:
             raise MisuseError(f"protocol {self.protocol} assumes quasi-reliable links; copies are lost by crashes only")
 
@@ -171,8 +178,8 @@ class Setting:
 
     def check_size(self) -> None:
         """Refuse a system too large to be looked at whole; a random walk may be larger."""
-        if self.processes > MOST_PROCESSES:
-            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_PROCESSES} are explored, each renaming too")
+        if self.processes > MOST_EXPLORED:
+            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_EXPLORED} are explored, each renaming too")
         if self.messages > MOST_MESSAGES:
             raise MisuseError(f"{self.messages} messages; up to {MOST_MESSAGES} are accepted")
 
@@ -181,11 +188,13 @@ class Setting:
         identity = tuple(range(self.processes))
         member = vars(self.member(0))
         groups, over = set(self.group_masks()) if self.grouped else set(), member.get("over", identity)
+        links = [getattr(self.member(p), "links", 0) for p in identity] if "overlay" in self.entry.needs else []
 
         def kept(perm: Perm) -> bool:
-            """Groups stay groups, and their first processes, by which members name them; so do coordinators."""
+            """Groups stay groups, and their first processes, by which members name them; so do coordinators, links."""
             moved = {sum(1 << perm[p] for p in positions(g)): perm[next(positions(g))] for g in groups}
             alike = moved.keys() == groups and all(next(positions(g)) == first for g, first in moved.items())
+            alike = alike and all(rename_mask(mask, perm) == links[perm[p]] for p, mask in enumerate(links))
             return alike and all(over[perm[p]] == perm[over[p]] for p in identity)
 
         if member.get("separators"):

@@ -49,7 +49,8 @@ def _order(properties: frozenset[str]) -> set[str]:
 def _smaller(setting: Setting) -> Iterator[Setting]:
     for messages in range(1, setting.messages + 1):
         for crashes in range(min(setting.crashes, 1), setting.crashes + 1):
-            yield replace(setting, messages=messages, crashes=crashes)
+            for links in range(min(setting.links, 1), setting.links + 1):
+                yield replace(setting, messages=messages, crashes=crashes, links=links)
 
 
 def _size(witness: Witness) -> tuple[int, ...]:

@@ -108,7 +108,7 @@ def _documented(functions: Functions) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def watched(protocol: type[Member]) -> Iterator[list[ProtocolStep]]:
+def count_steps(protocol: type[Member]) -> Iterator[list[ProtocolStep]]:
     """Count how often each step of a protocol is run inside the block; everything else runs as before, but slower."""
     steps = steps_of(protocol)
     by_place = {(step.file, step.line): step for step in steps}

@@ -26,6 +26,8 @@ def in_words(step: Step, roster: Roster) -> str:
         return f"{here} sends to {', '.join(roster.members(step.target))}"
     if step.kind == "trust":
         return f"{here} is told to trust {', '.join(roster.members(step.target)) or 'no process'}"
+    if step.kind == "link":
+        return f"{here} opens a link to {', '.join(roster.members(step.target))}"
     if step.copy is None:
         return f"{here} crashes"
     copy = step.copy

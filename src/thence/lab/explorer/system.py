@@ -2,9 +2,9 @@
 
 Invariant: a step happens at one process. `receive` takes a copy that is in flight to it (on FIFO channels the
 oldest of its channel), `send` hands copies to the network, `lose` takes a copy away, `crash` ends the
-process, `trust` is the failure detector speaking to it. The same value and the same step always give the same
-next value: members are deterministic, so each local move (member state, input) is computed once and
-remembered.
+process, `trust` is the failure detector speaking to it, `link` opens a link of an overlay. The same value and
+the same step always give the same next value: members are deterministic, so each local move (member state,
+input) is computed once and remembered.
 
 The failure detector gives each process one of its least legal outputs, from the start or, having trusted
 everybody, from any time on; in the end it names exactly those who live. The detector `any` gives each process any
@@ -66,6 +66,8 @@ class System(NamedTuple):
     told: tuple[int, ...] = ()
     """how often the failure detector `any` has spoken to each process"""
     token: object = None
+    links: int = 0
+    """how many links of the overlay may still be opened"""
 
 
 class Move(NamedTuple):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from thence.core.model.events import Event, Kind, render
+from thence.core.model.events import Event, EventKind, render
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.message_names import name_of
 from thence.core.model.order import Violation
@@ -19,7 +19,7 @@ from thence.core.protocols.effects import Answer, Deliver, Sent
 from thence.errors import MisuseError, TraceError
 from thence.lab.explorer.judge import Problem
 from thence.lab.explorer.moves import Moves
-from thence.lab.explorer.properties import chosen
+from thence.lab.explorer.properties import properties_of
 from thence.lab.explorer.setting import CopyName, Setting, Start, Step
 from thence.lab.explorer.system import UNTOLD, System
 from thence.lab.explorer.variant import Variant
@@ -106,7 +106,7 @@ def _clear(result: Replay, moves: Moves, step: Step, copy: Copy) -> ClearStamp |
 def _event(
     result: Replay,
     process: str,
-    kind: Kind,
+    kind: EventKind,
     message: str | None = None,
     to: tuple[str, ...] | None = None,
     stamp: ClearStamp | None = None,
@@ -182,10 +182,11 @@ class Witness:
         return _stuck(result, problem, process, called)
 
     def faults(self) -> str:
-        """Say who crashes and whom the failure detector lets each process trust from the start; "" without crashes."""
-        if not self.setting.crashes:
-            return ""
+        """Say which links are opened, who crashes and whom each process may trust from the start; "" without those."""
         roster = self.setting.roster()
+        opened = [(roster.name(s.process), *roster.members(s.target)) for s in self.steps if s.kind == "link"]
+        if not self.setting.crashes:
+            return "; ".join(f"{here} opens a link to {there}" for here, there in opened)
         crashing = ", ".join(roster.members(self.start.faulty)) or "no process"
         outputs = {name: mask for name, mask in zip(roster, self.start.trust, strict=True) if mask != UNTOLD}
         trusts = "; ".join(
@@ -253,7 +254,7 @@ def _stuck(result: Replay, problem: Problem, process: str, called: Callable[[int
 def _step_row(step: Step, setting: Setting) -> StepRow:
     roster = setting.roster()
     row: StepRow = [step.kind, roster.name(step.process)]
-    if step.kind in ("send", "trust"):
+    if step.kind in ("send", "trust", "link"):
         row.append(list(roster.members(step.target)))
     if step.copy is not None:
         copy = step.copy
@@ -272,7 +273,7 @@ def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
         steps = tuple(_read_step(step, setting) for step in row["steps"])
         trust = tuple(UNTOLD if names is None else roster.mask(names) for names in row["trust"])
         return Witness(
-            setting, tuple(sorted(chosen(row["properties"]))), Start(roster.mask(row["faulty"]), trust), steps
+            setting, tuple(sorted(properties_of(row["properties"]))), Start(roster.mask(row["faulty"]), trust), steps
         )
     except json.JSONDecodeError as error:
         raise TraceError(f"not JSON: {error.msg} at line {error.lineno}, position {error.colno}") from None
@@ -296,7 +297,7 @@ def _read_setting(row: Fields, variants: Mapping[str, Variant]) -> Setting:
 def _read_step(row: Json, setting: Setting) -> Step:
     roster = setting.roster()
     kind, process = row[0], roster.position(row[1])
-    if kind in ("send", "trust"):
+    if kind in ("send", "trust", "link"):
         return Step(kind, process, roster.mask(row[2]))
     if kind in ("receive", "lose"):
         sender = row[2].rstrip("0123456789")
@@ -307,5 +308,5 @@ def _read_step(row: Json, setting: Setting) -> Step:
             copy=CopyName(roster.position(row[3]), roster.position(sender), count, row[4], row[5]),
         )
     if kind != "crash":
-        raise MisuseError(f"no step {kind!r}; there are send, receive, lose, crash, trust")
+        raise MisuseError(f"no step {kind!r}; there are send, receive, lose, crash, trust, link")
     return Step(kind, process)

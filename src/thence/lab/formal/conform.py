@@ -18,8 +18,8 @@ from thence.core.model.message_names import HOPS
 from thence.core.model.order import RejectedRow, by_label, by_run, gaps, usable
 from thence.core.model.plain import Row
 from thence.errors import TraceError
-from thence.lab.formal.tlc import PATIENCE, Model, TlcError, check
-from thence.lab.formal.values import TlaValue, Written, written
+from thence.lab.formal.tlc import TLC_SECONDS, Model, TlcError, check
+from thence.lab.formal.values import TlaValue, Written, value_text
 
 MessageNumber = tuple[int, int]
 """sender (from 1) and count"""
@@ -52,7 +52,7 @@ class Conformance:
         }  # fmt: skip
 
 
-def conform(events: Iterable[Event], *, patience: float = PATIENCE, folder: Path | None = None) -> list[Conformance]:
+def conform(events: Iterable[Event], *, patience: float = TLC_SECONDS, folder: Path | None = None) -> list[Conformance]:
     """Check each run and label by itself, in one run of TLC; `folder` keeps what TLC was given."""
     found: list[Conformance | Translation] = []
     for run, rows in by_run(events).items():
@@ -100,8 +100,8 @@ def model_of(traces: Sequence[Translation]) -> Model:
     """Return the model that TLC runs."""
     rows = ",\n".join(trace.text() for trace in traces)
     constants = {
-        "Proc": written(frozenset(range(1, max(len(trace.names) for trace in traces) + 1))),
-        "Fanout": written("unicast"),  # of no use here; all subsets of many processes would be too many
+        "Proc": value_text(frozenset(range(1, max(len(trace.names) for trace in traces) + 1))),
+        "Fanout": value_text("unicast"),  # of no use here; all subsets of many processes would be too many
         "ToSelf": "TRUE",
         "MaxMessages": "0",
     }
@@ -137,7 +137,7 @@ class Translation:
 
     def text(self) -> str:
         """Return the rows as a tuple of TLA+."""
-        return "<<\n" + ",\n".join(written(self._row(event)) for event in self.rows) + "\n>>"
+        return "<<\n" + ",\n".join(value_text(self._row(event)) for event in self.rows) + "\n>>"
 
     def verdict(self, answer: TlaValue) -> Conformance:
         """Return what the specification says of this trace."""
@@ -169,7 +169,7 @@ class Translation:
         entries = []
         for name, destinations in dependencies:
             sender, count = self.counts.get(name, (0, 0))
-            entries.append(written({"s": sender, "t": count, "Dests": self._set(destinations)}))
+            entries.append(value_text({"s": sender, "t": count, "Dests": self._set(destinations)}))
         return Written("{" + ", ".join(entries) + "}")
 
     # -- the verdict in words ----------------------------------------------------------------------------------------

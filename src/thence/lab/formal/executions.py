@@ -21,7 +21,7 @@ def is_execution(path: Path) -> bool:
         return f'"{FORMAT}"'.encode() in file.read(LOOKED_AT)
 
 
-def events_of(path: Path) -> list[Event]:
+def replayed_events(path: Path) -> list[Event]:
     """Replay a saved execution and return its events, stamps in the clear."""
     try:
         return loads(path.read_text(encoding="utf-8"), VARIANTS).run().events

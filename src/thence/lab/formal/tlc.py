@@ -21,7 +21,7 @@ from thence.lab.formal.jar import tlc_jar
 from thence.tables.engines.spark.java import find_java
 
 MEMORY = "2g"
-PATIENCE = 600.0
+TLC_SECONDS = 600.0
 """seconds that a run may take unless told otherwise"""
 HOLDS, VIOLATED, STUCK, UNFAIR = 0, 12, 11, 13
 """exit codes of TLC: fine, an invariant or action property is violated, deadlock, a temporal property is violated"""
@@ -86,7 +86,7 @@ class TlcResult:
     output: str = ""
 
 
-def check(model: Model, *, workers: int = 1, patience: float = PATIENCE, folder: Path | None = None) -> TlcResult:
+def check(model: Model, *, workers: int = 1, patience: float = TLC_SECONDS, folder: Path | None = None) -> TlcResult:
     """Run TLC on a model; `folder` keeps what was written for it."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -104,7 +104,7 @@ class Written(str):
     """TLA+ text that stands for a value."""
 
 
-def written(value: TlaValue) -> str:
+def value_text(value: TlaValue) -> str:
     """Write a value: tuples, sets, dicts (as records), texts and numbers."""
     if isinstance(value, Written):
         return value
@@ -115,7 +115,7 @@ def written(value: TlaValue) -> str:
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, dict):
-        return "[" + ", ".join(f"{name} |-> {written(each)}" for name, each in value.items()) + "]"
+        return "[" + ", ".join(f"{name} |-> {value_text(each)}" for name, each in value.items()) + "]"
     if isinstance(value, tuple | list):
-        return "<<" + ", ".join(map(written, value)) + ">>"
-    return "{" + ", ".join(sorted(map(written, value))) + "}"
+        return "<<" + ", ".join(map(value_text, value)) + ">>"
+    return "{" + ", ".join(sorted(map(value_text, value))) + "}"

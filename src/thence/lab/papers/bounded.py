@@ -15,7 +15,7 @@ from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Sent
 from thence.core.protocols.wire import MESSAGE_AT
 from thence.lab.papers.claims import Claim, ClaimJudgement, DataRows, DataSets, NoDataError, found, near
-from thence.lab.papers.estimates import choose, joined, total
+from thence.lab.papers.estimates import mean_of, rows_with, total
 from thence.lab.papers.paper import Drawing, Paper, Scale
 from thence.lab.papers.variants import VARIANTS
 from thence.lab.simulator import Meter, Observer, Scenario, Simulation
@@ -25,7 +25,7 @@ from thence.tables.result_table import ResultTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SIZES = ((3, 6), (3, 5, 10, 20), (3, 5, 10, 20, 40))
+BOUNDED_SIZES = ((3, 6), (3, 5, 10, 20), (3, 5, 10, 20, 40))
 SAME = 0.05
 EPOCHS = 3
 FAMILY = ("bounded", "gossip")
@@ -84,7 +84,7 @@ def measure(scale: Scale) -> dict[str, DataRows]:
     unicasts = Scenario("epochs", 3, 60, fanout="unicast", delay="adversarial:0.05")
     tight = Scenario("bounded", 3, 200, bound=1)
     return {
-        "sizes": [measured(Scenario("epochs", n, 20 * n)) for n in scale.sizes(SIZES)],
+        "sizes": [measured(Scenario("epochs", n, 20 * n)) for n in scale.sizes(BOUNDED_SIZES)],
         "lengths": [
             measured(Scenario(protocol, 4, messages, bound=100 if protocol == "bounded" else None, seed=seed))
             for protocol in FAMILY for messages in lengths for seed in seeds
@@ -126,7 +126,7 @@ def _three_printed(data: DataSets) -> ClaimJudgement:
 
 
 def _within(data: DataSets) -> ClaimJudgement:
-    most = {b: max(row["largest"] for row in choose(data["bounds"], bound=b)) for b in _bounds(data)}
+    most = {b: max(row["largest"] for row in rows_with(data["bounds"], bound=b)) for b in _bounds(data)}
     text = ", ".join(f"B = {b}: {m} of {3 * b}, {bits(b)} bits" for b, m in most.items())
     return found([m <= 3 * b for b, m in most.items()], f"largest number, {text}")
 
@@ -148,7 +148,7 @@ def most_bytes(processes: int, bound: int) -> int:
 
 
 def _never_longer(data: DataSets) -> ClaimJudgement:
-    ours, other = ({row["messages"]: row["bytes_max"] for row in choose(data["long"], protocol=p)} for p in FAMILY)
+    ours, other = ({row["messages"]: row["bytes_max"] for row in rows_with(data["long"], protocol=p)} for p in FAMILY)
     if not ours:
         raise NoDataError("runs of several lengths")
     most = most_bytes(4, 100)
@@ -159,20 +159,20 @@ def _never_longer(data: DataSets) -> ClaimJudgement:
 
 def lengths(data: DataSets, protocol: str) -> dict[float, Estimate]:
     """Return the bytes of a stamp over the length of the run."""
-    rows = choose(data["lengths"], protocol=protocol)
+    rows = rows_with(data["lengths"], protocol=protocol)
     sizes = sorted({row["messages"] for row in rows})
     if len(sizes) < 2:
         raise NoDataError("runs of several lengths")
-    return {size: joined(choose(rows, messages=size), "bytes") for size in sizes}
+    return {size: mean_of(rows_with(rows, messages=size), "bytes") for size in sizes}
 
 
 def _whatever_length(data: DataSets) -> ClaimJudgement:
     ours, other = lengths(data, "bounded"), lengths(data, "gossip")
     first, last = list(ours)[-2:]
-    rows = choose(data["lengths"], protocol="bounded")
+    rows = rows_with(data["lengths"], protocol="bounded")
     grown = estimate([
         row["bytes"] / before["bytes"]
-        for before in choose(rows, messages=first) for row in choose(rows, messages=last, seed=before["seed"])
+        for before in rows_with(rows, messages=first) for row in rows_with(rows, messages=last, seed=before["seed"])
     ])  # fmt: skip
     if grown is None:
         raise NoDataError("the same seeds at both lengths")
@@ -244,12 +244,12 @@ def tables(data: DataSets) -> list[ResultTable]:
     """Return sizes over n, over the bound, and over the length of the run."""
     sizes = tuple((row["processes"], row["entries"], 2 * row["processes"] ** 2, row["bytes"]) for row in data["sizes"])
     bounds = tuple(
-        (b, 3 * b, max(row["largest"] for row in rows), bits(b), str(joined(rows, "bytes")), total(rows, "deadlock"))
-        for b, rows in ((b, choose(data["bounds"], bound=b)) for b in _bounds(data))
+        (b, 3 * b, max(row["largest"] for row in rows), bits(b), str(mean_of(rows, "bytes")), total(rows, "deadlock"))
+        for b, rows in ((b, rows_with(data["bounds"], bound=b)) for b in _bounds(data))
     )
     ours, other = lengths(data, "bounded"), lengths(data, "gossip")
     long = tuple((f"{size:g}", str(ours[size]), str(other[size])) for size in ours)
-    shown = {p: {row["messages"]: row for row in choose(data["long"], protocol=p)} for p in FAMILY}
+    shown = {p: {row["messages"]: row for row in rows_with(data["long"], protocol=p)} for p in FAMILY}
     longest = tuple(
         (f"{size:,}", *(value for p in FAMILY for value in (shown[p][size]["bytes"], shown[p][size]["bytes_max"])))
         for size in shown["bounded"]
@@ -289,5 +289,5 @@ PAPER = Paper(
     tables,
     plots,
     measure=measure,
-    sizes=SIZES,
+    sizes=BOUNDED_SIZES,
 )

@@ -31,7 +31,7 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member, Receiver
 from thence.core.protocols.effects import Deferred, Deliver, Effect, Hold, Pending, Sent
 from thence.core.protocols.epochs import ThreeEpochs
-from thence.core.protocols.timestamp_vectors import MATRIX, NULL, ROW, MatrixRow
+from thence.core.protocols.timestamp_vectors import MATRIX, NULL, PACKED_ROW, MatrixRow
 from thence.core.protocols.wire import CopyShape
 from thence.core.wire.codec import INT, MASK, RecordShape, Seq, Shape, Vector
 from thence.core.wire.sets import Rename
@@ -40,14 +40,14 @@ from thence.errors import MisuseError
 ClockMatrix = tuple[MatrixRow, ...]
 """time-stamps of all clocks: [p][q] is that of T_pq"""
 TIMES = ThreeEpochs()
-KINDS: dict[str, Shape] = {MESSAGE: RecordShape(Vector(MATRIX, make=tuple), ROW)}
+CLOCK_KINDS: dict[str, Shape] = {MESSAGE: RecordShape(Vector(MATRIX, make=tuple), PACKED_ROW)}
 """(GOSSIP before the send, the sender's own clocks after it)"""
 
 
 class ChannelReceiver(Receiver):
     """The delivery test: nothing that the sender knew to be on its way here is missing."""
 
-    fields: ClassVar[dict[str, Shape]] = {"deliv": Vector(INT), "got": Vector(INT), "held": Seq(CopyShape(KINDS))}
+    fields: ClassVar[dict[str, Shape]] = {"deliv": Vector(INT), "got": Vector(INT), "held": Seq(CopyShape(CLOCK_KINDS))}
 
     def __init__(self, roster: Roster, me: int) -> None:
         """Start with nothing delivered."""
@@ -94,7 +94,7 @@ class ChannelClocks(Member):
     code = 127
     pairwise = True
     options: ClassVar[dict[str, Shape]] = {"bound": INT}
-    kinds: ClassVar[dict[str, Shape]] = KINDS
+    kinds: ClassVar[dict[str, Shape]] = CLOCK_KINDS
     fields: ClassVar[dict[str, Shape]] = {
         "gossip": Vector(MATRIX),
         "epoch": Vector(INT),

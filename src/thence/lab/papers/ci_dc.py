@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from thence.core.model.plain import Row
-from thence.lab.papers.ci_dc_runs import DELAY, MODES, OTHERS, PROTOCOLS, SIZES, grid, measure
+from thence.lab.papers.ci_dc_runs import CI_DC_PROTOCOLS, CI_DC_SIZES, DELAY, MODES, OTHER_NETWORKS, grid, measure
 from thence.lab.papers.claims import (
     Claim,
     ClaimAnswer,
@@ -18,16 +18,16 @@ from thence.lab.papers.claims import (
     DataRows,
     DataSets,
     NoDataError,
-    between,
     every,
     found,
+    interval_within,
     less,
     near,
     several,
     words,
 )
-from thence.lab.papers.claims import shown as text
-from thence.lab.papers.estimates import choose, curve, exact, growth
+from thence.lab.papers.claims import estimate_text as text
+from thence.lab.papers.estimates import curve, exact, growth, rows_with
 from thence.lab.papers.paper import Drawing, Paper
 from thence.lab.simulator.confidence import Estimate
 from thence.tables.result_table import Cell, ResultTable
@@ -42,7 +42,7 @@ BOUND = 2 / 3
 """of n²: with 6 bytes an entry, this many cost what n² of 4 bytes do"""
 
 
-NETWORKS: tuple[Row, ...] = ({"delay": DELAY, "fifo": False}, *({"fifo": False} | other for other in OTHERS))
+NETWORKS: tuple[Row, ...] = ({"delay": DELAY, "fifo": False}, *({"fifo": False} | other for other in OTHER_NETWORKS))
 """the chosen one first; how long messages travel, and whether in order, is open"""
 NetworkJudge = Callable[[DataSets, Row], tuple[list[ClaimAnswer], str]]
 """answers and our values for one network"""
@@ -50,16 +50,19 @@ NetworkJudge = Callable[[DataSets, Row], tuple[list[ClaimAnswer], str]]
 
 def of(data: DataSets, network: Row) -> DataRows:
     """Return the runs with one network; RST, whose size no network changes, is run with the first alone."""
-    chosen = choose(data["runs"], **network)
+    chosen = rows_with(data["runs"], **network)
     sizes = {row["processes"] for row in chosen}
     if network == NETWORKS[0]:
         return chosen
-    return [*chosen, *(row for row in choose(data["runs"], **NETWORKS[0], protocol="rst") if row["processes"] in sizes)]
+    return [
+        *chosen,
+        *(row for row in rows_with(data["runs"], **NETWORKS[0], protocol="rst") if row["processes"] in sizes),
+    ]
 
 
 def lines(data: DataSets, measure: str, mode: str, network: Row = NETWORKS[0]) -> dict[str, dict[int, Estimate]]:
     """Return a measure over n for each protocol."""
-    return {name: curve(of(data, network), measure, protocol=name, fanout=MODES[mode]) for name in PROTOCOLS}
+    return {name: curve(of(data, network), measure, protocol=name, fanout=MODES[mode]) for name in CI_DC_PROTOCOLS}
 
 
 def _everywhere(judge: NetworkJudge) -> Callable[[DataSets], ClaimJudgement]:
@@ -89,21 +92,21 @@ def _ordered(measure: str, mode: str, order: tuple[tuple[str, str], ...]) -> Net
         by = lines(data, measure, mode, network)
         answers = [less(by[one][n], by[other][n]) for one, other in order for n in by[one]]
         most = max(by["ci-dc"])
-        return answers, f"at n = {most}: " + words({name: by[name][most] for name in PROTOCOLS})
+        return answers, f"at n = {most}: " + words({name: by[name][most] for name in CI_DC_PROTOCOLS})
 
     return judge
 
 
 def _squares(data: DataSets) -> ClaimJudgement:
     by = [(n, value) for mode in MODES for n, value in lines(data, "entries_per_copy", mode)["rst"].items()]
-    return found([between(v, n * n, n * n) for n, v in by], words(dict(by)))
+    return found([interval_within(v, n * n, n * n) for n, v in by], words(dict(by)))
 
 
 def _per_sender(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
     by = {mode: lines(data, "entries_per_copy", mode, network)["ci-dc"] for mode in MODES}
     answers: list[ClaimAnswer] = []
     for points in by.values():
-        answers += [between(v, n, n * n) for n, v in points.items()]
+        answers += [interval_within(v, n, n * n) for n, v in points.items()]
     least = (f"{mode}: at least {min(v.mean / n for n, v in points.items()):.2f} n" for mode, points in by.items())
     return answers, ", ".join(least)
 
@@ -111,8 +114,8 @@ def _per_sender(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
 def _linear(measure: str, mode: str) -> NetworkJudge:
     def judge(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
         rows = of(data, network)
-        grown = {p: growth(rows, measure, protocol=p, fanout=MODES[mode]) for p in PROTOCOLS}
-        return [between(grown["ci-dc"], 0.0, LINEAR)], "exponent of n, " + words(grown)
+        grown = {p: growth(rows, measure, protocol=p, fanout=MODES[mode]) for p in CI_DC_PROTOCOLS}
+        return [interval_within(grown["ci-dc"], 0.0, LINEAR)], "exponent of n, " + words(grown)
 
     return judge
 
@@ -164,7 +167,7 @@ def _crosses(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
 
 def _worst(data: DataSets) -> ClaimJudgement:
     share = {row["processes"]: exact([row["dependents"] / row["processes"] ** 2]) for row in data["worst case"]}
-    return found([between(value, 0.5, 1.0) for value in share.values()], "share of n², " + words(share))
+    return found([interval_within(value, 0.5, 1.0) for value in share.values()], "share of n², " + words(share))
 
 
 ABOVE = "the 95 % intervals lie so at every n; differs if at one n they lie the other way round"
@@ -285,21 +288,21 @@ def tables(data: DataSets) -> list[ResultTable]:
         rows: list[tuple[Cell, ...]] = []
         for mode in MODES:
             by = lines(data, size, mode)
-            rows += [(mode, n, *(text(by[name][n]) for name in PROTOCOLS)) for n in by["ci-dc"]]
+            rows += [(mode, n, *(text(by[name][n]) for name in CI_DC_PROTOCOLS)) for n in by["ci-dc"]]
         shown.append(
-            ResultTable(title, ("mode", "n", *PROTOCOLS), tuple(rows), "± is half a 95 % interval over the runs")
+            ResultTable(title, ("mode", "n", *CI_DC_PROTOCOLS), tuple(rows), "± is half a 95 % interval over the runs")
         )
     return [*shown, _sensitivity(data)]
 
 
 def _sensitivity(data: DataSets) -> ResultTable:
     rows: list[tuple[Cell, ...]] = []
-    sizes = sorted({row["processes"] for row in choose(data["runs"], **({"fifo": False} | OTHERS[0]))})
+    sizes = sorted({row["processes"] for row in rows_with(data["runs"], **({"fifo": False} | OTHER_NETWORKS[0]))})
     first: Row = {"delay": DELAY, "fifo": False}
-    for other in (first, *({"fifo": False} | each for each in OTHERS)):
+    for other in (first, *({"fifo": False} | each for each in OTHER_NETWORKS)):
         for mode, fanout in MODES.items():
-            chosen = choose(data["runs"], **other, fanout=fanout)
-            ours, prs = (curve(chosen, "entries_per_copy", protocol=p) if sizes else {} for p in PROTOCOLS[:2])
+            chosen = rows_with(data["runs"], **other, fanout=fanout)
+            ours, prs = (curve(chosen, "entries_per_copy", protocol=p) if sizes else {} for p in CI_DC_PROTOCOLS[:2])
             for n in sizes:
                 size = (ours[n].mean, prs[n].mean, prs[n].mean / n**2)
                 rows.append((other["delay"], "yes" if other["fifo"] else "no", mode, n, *size))
@@ -337,5 +340,5 @@ PAPER = Paper(
     plots,
     grid,
     measure,
-    SIZES,
+    CI_DC_SIZES,
 )

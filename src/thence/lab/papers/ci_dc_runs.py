@@ -18,11 +18,11 @@ from thence.lab.papers.paper import Scale
 from thence.lab.simulator.scenario import Scenario
 from thence.lab.sweep.grid import Grid, grid_of
 
-PROTOCOLS = ("ci-dc", "prs", "rst")
-SIZES = ((8, 10, 12), (10, 15, 20, 25, 30, 40, 50), (10, 15, 20, 25, 30, 35, 40, 45, 50))
+CI_DC_PROTOCOLS = ("ci-dc", "prs", "rst")
+CI_DC_SIZES = ((8, 10, 12), (10, 15, 20, 25, 30, 40, 50), (10, 15, 20, 25, 30, 35, 40, 45, 50))
 MODES = {"multicast": "uniform", "unicast": "unicast"}
 DELAY = "exponential:0.05"
-OTHERS: tuple[Row, ...] = (
+OTHER_NETWORKS: tuple[Row, ...] = (
     {"delay": "exponential:0.01"},
     {"delay": "exponential:0.2"},
     {"delay": DELAY, "fifo": True},
@@ -37,18 +37,18 @@ def grid(scale: Scale) -> Grid:
 
 
 def _scenarios(scale: Scale) -> Iterator[Scenario]:
-    for n in scale.sizes(SIZES):
+    for n in scale.sizes(CI_DC_SIZES):
         for fanout in MODES.values():
             short = _messages(scale, n, fanout)
             full = RECEIVED * n if fanout == "unicast" else 2 * RECEIVED
-            for protocol in PROTOCOLS:
+            for protocol in CI_DC_PROTOCOLS:
                 fewer = min(short, max(200, 10 * n)) if protocol == "rst" else short  # its size does not change
                 messages = scale.pick(fewer, fewer, full)
                 base = Scenario(protocol, n, messages, fanout=fanout, rate=10.0, delay=DELAY)
                 for seed in scale.seeds(2, 3, 5):
                     yield base.with_(seed=seed)
                 if protocol != "rst" and n in scale.pick((8, 12), (10, 20, 30, 50), (10, 20, 30, 50)):
-                    for other in OTHERS:
+                    for other in OTHER_NETWORKS:
                         for seed in scale.seeds(2, 3, 3):
                             yield base.with_(messages=short, seed=seed, **other)
 
@@ -60,7 +60,7 @@ def _messages(scale: Scale, n: int, fanout: str) -> int:
 
 def measure(scale: Scale) -> dict[str, DataRows]:
     """Build the worst case that section 6.1 describes."""
-    return {"worst case": [{"processes": n, "dependents": worst_case(n)} for n in scale.sizes(SIZES)]}
+    return {"worst case": [{"processes": n, "dependents": worst_case(n)} for n in scale.sizes(CI_DC_SIZES)]}
 
 
 def worst_case(n: int, protocol: str = "ci-dc") -> int:

@@ -20,7 +20,7 @@ from thence.core.model.plain import Row
 from thence.lab.simulator.confidence import Estimate
 
 ClaimVerdict = Literal["reproduced", "fitted", "differs", "not determinable"]
-VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "fitted", "differs", "not determinable")
+CLAIM_VERDICTS: tuple[ClaimVerdict, ...] = ("reproduced", "fitted", "differs", "not determinable")
 DataRows = Sequence[Row]
 DataSets = Mapping[str, DataRows]
 """the data sets of one paper by name"""
@@ -79,7 +79,7 @@ def less(one: Estimate, other: Estimate) -> ClaimAnswer:
     return None if abs(apart) <= one.half + other.half else apart > 0
 
 
-def between(value: Estimate, least: float, most: float) -> ClaimAnswer:
+def interval_within(value: Estimate, least: float, most: float) -> ClaimAnswer:
     """Tell whether the interval lies within these bounds; None where it straddles one or is missing."""
     if value.half is None:
         return None
@@ -91,7 +91,7 @@ def between(value: Estimate, least: float, most: float) -> ClaimAnswer:
 
 def near(value: Estimate, target: float, share: float) -> ClaimAnswer:
     """Tell whether the interval lies within this share of the target."""
-    return between(value, target * (1 - share), target * (1 + share))
+    return interval_within(value, target * (1 - share), target * (1 + share))
 
 
 def every(answers: Sequence[ClaimAnswer]) -> ClaimAnswer:
@@ -106,10 +106,10 @@ def several(answers: Sequence[ClaimAnswer]) -> ClaimAnswer:
 
 def words(values: Mapping[At, Estimate]) -> str:
     """Return estimates as text: `10: 12.2 ± 0.3, 20: ...`."""
-    return ", ".join(f"{key}: {shown(value)}" for key, value in values.items())
+    return ", ".join(f"{key}: {estimate_text(value)}" for key, value in values.items())
 
 
-def shown(value: Estimate) -> str:
+def estimate_text(value: Estimate) -> str:
     """Return an estimate as text, without powers of ten."""
     if abs(value.mean) < 1000 and (value.half or 0.0) < 100:
         return str(value)

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from thence.core.model.plain import Row
-from thence.lab.papers.claims import DataRows, DataSets, NoDataError, shown
-from thence.lab.papers.estimates import MEASURED, choose, curve, joined
+from thence.lab.papers.claims import DataRows, DataSets, NoDataError, estimate_text
+from thence.lab.papers.estimates import MEASURED, curve, mean_of, rows_with
 from thence.lab.papers.paper import Drawing, Paper, Scale
 from thence.lab.simulator.confidence import Estimate
 from thence.lab.simulator.scenario import Scenario
@@ -29,14 +29,14 @@ from thence.tables.result_table import Cell, ResultTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PROTOCOLS = ("ks", "ci-dc", "ech", "prs", "rst", "ses")
+COSTED = ("ks", "ci-dc", "ech", "prs", "rst", "ses")
 BRIEF = ("rst", "ses")
 SOON = ("ks", "ci-dc")
 FULL = 0.95
 """of n² entries, a stamp of `ses` cannot grow much more"""
-SIZES = ((4, 8), (5, 10, 20, 30, 50, 75, 100), (5, 10, 20, 30, 50, 75, 100))
+COSTED_SIZES = ((4, 8), (5, 10, 20, 30, 50, 75, 100), (5, 10, 20, 30, 50, 75, 100))
 VECTOR = "vector clock"
-SHOWN = ("facts_per_message", "entries_per_message", "bytes_per_message", "paper_bytes_per_message", "facts_per_copy",
+PLOTTED = ("facts_per_message", "entries_per_message", "bytes_per_message", "paper_bytes_per_message", "facts_per_copy",
          "entries_per_copy", "bytes_per_copy")  # fmt: skip
 
 
@@ -69,9 +69,9 @@ def grid(scale: Scale) -> Grid:
 
 
 def _scenarios(scale: Scale) -> Iterator[Scenario]:
-    for n in scale.sizes(SIZES):
+    for n in scale.sizes(COSTED_SIZES):
         for traffic in TRAFFIC:
-            for protocol in (*PROTOCOLS, *(("bss",) if traffic.fanout == "broadcast" else ())):
+            for protocol in (*COSTED, *(("bss",) if traffic.fanout == "broadcast" else ())):
                 for seed in scale.seeds(1, 1, 5):
                     messages = planned(scale, n, traffic, protocol)
                     yield Scenario(protocol, n, messages, fanout=traffic.fanout, workload=traffic.workload, seed=seed)
@@ -106,19 +106,19 @@ def is_settled(row: Row, traffic: Traffic) -> bool:
 
 def of(data: DataSets, traffic: Traffic, n: int) -> DataRows:
     """Return the runs of one setting."""
-    return choose(data["runs"], workload=traffic.workload, fanout=traffic.fanout, processes=n)
+    return rows_with(data["runs"], workload=traffic.workload, fanout=traffic.fanout, processes=n)
 
 
 def line(data: DataSets, traffic: Traffic, n: int, protocol: str) -> Row:
     """Return one line of the table; None where there is no such number."""
     some = of(data, traffic, n)
-    minimum = joined(choose(some, protocol="ks"), "facts_per_copy")
-    own = choose(some, protocol="bss" if protocol == VECTOR else protocol)
+    minimum = mean_of(rows_with(some, protocol="ks"), "facts_per_copy")
+    own = rows_with(some, protocol="bss" if protocol == VECTOR else protocol)
     base = {"traffic": traffic.name, "n": n, "protocol": protocol, "minimum": minimum}
     if not own:
         if protocol != VECTOR:
             raise NoDataError(protocol)
-        return base | _computed(n, minimum, choose(some, protocol="ks"))
+        return base | _computed(n, minimum, rows_with(some, protocol="ks"))
     found: Row = {key: _maybe(own, key) for key in MEASURED}
     size = found["facts_per_copy"] or found["entries_per_copy"]
     settled = all(is_settled(row, traffic) for row in own)
@@ -127,7 +127,7 @@ def line(data: DataSets, traffic: Traffic, n: int, protocol: str) -> Row:
 
 def _computed(n: int, minimum: Estimate, same: DataRows) -> Row:
     """Return the line of a vector clock where it is not enough: n numbers on each copy."""
-    copies = joined(same, "entries_per_message").mean / joined(same, "entries_per_copy").mean
+    copies = mean_of(same, "entries_per_message").mean / mean_of(same, "entries_per_copy").mean
     found: Row = dict.fromkeys(MEASURED)
     found |= {"entries_per_message": Estimate(n * copies, None, 1), "entries_per_copy": Estimate(float(n), None, 1)}
     found["paper_bytes_per_message"] = Estimate(4 * n * copies, None, 1)
@@ -135,7 +135,7 @@ def _computed(n: int, minimum: Estimate, same: DataRows) -> Row:
 
 
 def _maybe(rows: DataRows, measure: str) -> Estimate | None:
-    return None if rows[0][measure] is None else joined(rows, measure)
+    return None if rows[0][measure] is None else mean_of(rows, measure)
 
 
 def sizes_of(data: DataSets) -> list[int]:
@@ -147,12 +147,12 @@ def table_for(data: DataSets, traffic: Traffic) -> ResultTable:
     """Return the table of one traffic."""
     rows: list[tuple[Cell, ...]] = []
     for n in sizes_of(data):
-        for protocol in (*PROTOCOLS, VECTOR):
+        for protocol in (*COSTED, VECTOR):
             each = line(data, traffic, n, protocol)
-            texts = (_text(each[key]) for key in SHOWN)
+            texts = (_text(each[key]) for key in PLOTTED)
             mark = "" if each["settled"] else "cut short"
             rows.append((n, protocol, *texts, f"{each['ratio']:.1f}", mark))
-    columns = ("n", "protocol", *(key.replace("_per_", "/").replace("_", " ") for key in SHOWN), "× minimum", "")
+    columns = ("n", "protocol", *(key.replace("_per_", "/").replace("_", " ") for key in PLOTTED), "× minimum", "")
     note = "Paper bytes: 4 a time-stamp, 2 a process id; ± half a 95 % interval"
     if traffic.fanout != "broadcast":
         note += "; n numbers of a vector clock are not enough here"
@@ -160,7 +160,7 @@ def table_for(data: DataSets, traffic: Traffic) -> ResultTable:
 
 
 def _text(value: Estimate | None) -> str | None:
-    return None if value is None else shown(value)
+    return None if value is None else estimate_text(value)
 
 
 def tables(data: DataSets) -> list[ResultTable]:
@@ -168,12 +168,12 @@ def tables(data: DataSets) -> list[ResultTable]:
     most = max(sizes_of(data))
     rows: list[tuple[Cell, ...]] = []
     for traffic in TRAFFIC:
-        each = {protocol: line(data, traffic, most, protocol) for protocol in (*PROTOCOLS, VECTOR)}
+        each = {protocol: line(data, traffic, most, protocol) for protocol in (*COSTED, VECTOR)}
         ratios = (f"{found['ratio']:.1f}" + ("" if found["settled"] else "+") for found in each.values())
         rows.append((traffic.name, str(each["ks"]["minimum"]), *ratios))
     note = "Facts over the minimum; entries where stamps have no facts. + : run cut short, sizes may still be growing."
     head = ResultTable(
-        f"Times the necessary minimum, n = {most}", ("traffic", "minimum", *PROTOCOLS, VECTOR), tuple(rows), note
+        f"Times the necessary minimum, n = {most}", ("traffic", "minimum", *COSTED, VECTOR), tuple(rows), note
     )
     return [head, *(table_for(data, traffic) for traffic in TRAFFIC)]
 
@@ -184,8 +184,8 @@ def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     for name, some in (("even", TRAFFIC[:3]), ("other", TRAFFIC[3:])):
         drawn, panels = draw.figure(11.0, 3.8, columns=3)
         for panel, traffic in zip(panels, some, strict=True):
-            rows = choose(data["runs"], workload=traffic.workload, fanout=traffic.fanout)
-            lines = {p: curve(rows, "bytes_per_copy", protocol=p) for p in PROTOCOLS}
+            rows = rows_with(data["runs"], workload=traffic.workload, fanout=traffic.fanout)
+            lines = {p: curve(rows, "bytes_per_copy", protocol=p) for p in COSTED}
             if traffic.fanout == "broadcast":
                 lines[VECTOR] = curve(rows, "bytes_per_copy", protocol="bss")
             draw.curves(panel, lines, x="n (dark ring: run cut short)", y="bytes of a stamp", log=True)
@@ -210,5 +210,5 @@ PAPER = Paper(
     tables,
     plots,
     grid,
-    sizes=SIZES,
+    sizes=COSTED_SIZES,
 )

@@ -11,20 +11,20 @@ from thence.lab.papers.claims import DataRows, NoDataError
 from thence.lab.simulator.confidence import Estimate, estimate
 from thence.tables.result_table import Cell
 
-KEYS = ("protocol", "processes", "fanout", "workload", "delay", "fifo", "messages", "seed")
-SIZES = ("entries", "facts", "bytes", "paper_bytes")
-MEASURED = tuple(f"{name}_per_{what}" for what in ("copy", "message") for name in SIZES)
-KEPT = (*KEYS, *(f"{name}{end}" for name in MEASURED for end in ("", "_ci95")), "log_size", "log_size_max",
-        "measured_copies", "early", "stuck")  # fmt: skip
+SETTING_COLUMNS = ("protocol", "processes", "fanout", "workload", "delay", "fifo", "messages", "seed")
+STAMP_SIZES = ("entries", "facts", "bytes", "paper_bytes")
+MEASURED = tuple(f"{name}_per_{what}" for what in ("copy", "message") for name in STAMP_SIZES)
+KEPT_COLUMNS = (*SETTING_COLUMNS, *(f"{name}{end}" for name in MEASURED for end in ("", "_ci95")), "log_size",
+                "log_size_max", "measured_copies", "early", "stuck")  # fmt: skip
 """what of a simulated run is kept as a row"""
 
 
-def choose(rows: DataRows, **where: Cell) -> list[Row]:
+def rows_with(rows: DataRows, **where: Cell) -> list[Row]:
     """Return the rows with these values."""
     return [row for row in rows if all(row[key] == value for key, value in where.items())]
 
 
-def joined(rows: Sequence[Row], measure: str) -> Estimate:
+def mean_of(rows: Sequence[Row], measure: str) -> Estimate:
     """Return the mean of a measure over seeds with its interval; of one seed, that of its batch means."""
     values = [row[measure] for row in rows if row[measure] is not None]
     over = estimate(values)
@@ -36,15 +36,15 @@ def joined(rows: Sequence[Row], measure: str) -> Estimate:
 
 def curve(rows: DataRows, measure: str, x: str = "processes", **where: Cell) -> dict[Any, Estimate]:
     """Return a measure over an axis, joined over the seeds."""
-    chosen = choose(rows, **where)
+    chosen = rows_with(rows, **where)
     if not chosen:
         raise NoDataError(", ".join(f"{key} {value}" for key, value in where.items()))
-    return {at: joined([row for row in chosen if row[x] == at], measure) for at in _values(chosen, x)}
+    return {at: mean_of([row for row in chosen if row[x] == at], measure) for at in _values(chosen, x)}
 
 
 def growth(rows: DataRows, measure: str, **where: Cell) -> Estimate:
     """Return the exponent with which a measure grows with n, fitted for each seed; needs three sizes."""
-    chosen = choose(rows, **where)
+    chosen = rows_with(rows, **where)
     fits = [fit([row for row in chosen if row["seed"] == seed], measure) for seed in _values(chosen, "seed")]
     found = estimate(fits)
     if found is None:

@@ -16,7 +16,7 @@ from thence.core.protocols.registry import create
 from thence.lab.explorer.random_walk import RandomWalk, walk
 from thence.lab.explorer.setting import Setting
 from thence.lab.papers.claims import Claim, ClaimJudgement, DataRows, DataSets, NoDataError, found
-from thence.lab.papers.estimates import choose, total
+from thence.lab.papers.estimates import rows_with, total
 from thence.lab.papers.lower_bound import possible_views, spared, undecided
 from thence.lab.papers.paper import Drawing, Paper, Scale
 from thence.lab.papers.variants import setting_of
@@ -26,13 +26,13 @@ from thence.tables.result_table import Cell, ResultTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PROTOCOLS = {"A_fifo": "a-fifo", "A_causal": "a-causal"}
-OTHERS = {"RST [14]": "rst", "KS [9]": "ks", "acknowledged unicast [12]": "acked"}
+GENUINE_PROTOCOLS = {"A_fifo": "a-fifo", "A_causal": "a-causal"}
+RELIABLE_PROTOCOLS = {"RST [14]": "rst", "KS [9]": "ks", "acknowledged unicast [12]": "acked"}
 """rows of table 1 that need a reliable network: one step, and no agreement after a crash"""
 LAYOUTS = ((4, ""), (5, "ab|cd|e"), (6, "abc|def"), (4, "a|bc|d"))
-PATIENCE = (0.1, 0.4, 0.7)
+DETECTOR_DELAYS = (0.1, 0.4, 0.7)
 PROPERTIES = ("integrity", "validity", "agreement", "order", "genuineness")
-ENOUGH = 20
+ENOUGH_CRASHES = 20
 """crashes, or nothing was shown"""
 UNICAST = {"one other": 0b000010}
 ADDRESSED = {"own group": 0b000011, "two groups, own among them": 0b001111, "others only": 0b111100}
@@ -45,11 +45,11 @@ def measure(scale: Scale) -> dict[str, DataRows]:
     return {
         "steps": [
             {"protocol": name, "addressed": text, "steps": steps(protocol, mask)}
-            for name, protocol in PROTOCOLS.items() for text, mask in ADDRESSED.items()
+            for name, protocol in GENUINE_PROTOCOLS.items() for text, mask in ADDRESSED.items()
         ],
         "others": [
             {"protocol": name, "addressed": text, "steps": steps(protocol, mask)}
-            for name, protocol in OTHERS.items()
+            for name, protocol in RELIABLE_PROTOCOLS.items()
             for text, mask in (UNICAST if protocol == "acked" else ADDRESSED).items()
         ],
         "lower bound": [
@@ -58,7 +58,7 @@ def measure(scale: Scale) -> dict[str, DataRows]:
         ],
         "crashes": [
             _crashes(name, protocol, n, groups, seeds)
-            for name, protocol in PROTOCOLS.items() for n, groups in LAYOUTS
+            for name, protocol in GENUINE_PROTOCOLS.items() for n, groups in LAYOUTS
         ],
         "printed": [_summed("a-causal-printed", [_printed(seed) for seed in many])],
         "one step": [_one_step(protocol, seed) for protocol in ("ks", "a-causal") for seed in seeds],
@@ -67,7 +67,7 @@ def measure(scale: Scale) -> dict[str, DataRows]:
 
 def steps(protocol: str, destinations: int) -> int:
     """Send one message of process 0 among six in three groups and nothing else; return the most steps to a delivery."""
-    groups = {"groups": "ab|cd|ef"} if protocol in PROTOCOLS.values() else {}
+    groups = {"groups": "ab|cd|ef"} if protocol in GENUINE_PROTOCOLS.values() else {}
     members = [create(protocol, "abcdef", p, **groups) for p in range(6)]
     sent = members[0].send(destinations)
     assert isinstance(sent, Sent)
@@ -88,13 +88,13 @@ def steps(protocol: str, destinations: int) -> int:
 
 def _crashes(name: str, protocol: str, n: int, groups: str, seeds: list[int]) -> Row:
     setting = Setting(protocol, n, 8, "any", groups=groups, crashes=n - 1)
-    runs = [walk(setting, seed, patience=patience) for seed in seeds for patience in PATIENCE]
+    runs = [walk(setting, seed, patience=patience) for seed in seeds for patience in DETECTOR_DELAYS]
     return {"protocol": name, "processes": n, "groups": groups or "one each"} | _counts(runs)
 
 
 def _printed(seed: int) -> RandomWalk:
     setting = setting_of("a-causal-printed", 3, 14, crashes=1)
-    return walk(setting, seed, patience=PATIENCE[seed % len(PATIENCE)])
+    return walk(setting, seed, patience=DETECTOR_DELAYS[seed % len(DETECTOR_DELAYS)])
 
 
 def _summed(protocol: str, runs: list[RandomWalk]) -> Row:
@@ -142,7 +142,7 @@ def _one_step(protocol: str, seed: int) -> Row:
 
 def _latency(name: str, published: int = 2) -> Callable[[DataSets], ClaimJudgement]:
     def judge(data: DataSets) -> ClaimJudgement:
-        rows = choose([*data["steps"], *data["others"]], protocol=name)
+        rows = rows_with([*data["steps"], *data["others"]], protocol=name)
         return found(
             [row["steps"] == published for row in rows], ", ".join(f"{r['addressed']}: {r['steps']}" for r in rows)
         )
@@ -151,7 +151,7 @@ def _latency(name: str, published: int = 2) -> Callable[[DataSets], ClaimJudgeme
 
 
 def _open(data: DataSets) -> ClaimJudgement:
-    rows = choose(data["steps"], addressed="others only")
+    rows = rows_with(data["steps"], addressed="others only")
     return found([row["steps"] > 0 for row in rows], "delivered to groups that the sender is no member of")
 
 
@@ -175,7 +175,7 @@ def _broken(rows: DataRows, names: tuple[str, ...]) -> ClaimJudgement:
     executions, crashes = total(rows, "executions"), total(rows, "crashes")
     broken = sum(total(rows, name) for name in names)
     text = f"broken in {broken} of {executions} executions with {crashes} crashes"
-    return found([False if broken else True if crashes >= ENOUGH else None], text)
+    return found([False if broken else True if crashes >= ENOUGH_CRASHES else None], text)
 
 
 def _printed_holds(data: DataSets) -> ClaimJudgement:
@@ -183,7 +183,7 @@ def _printed_holds(data: DataSets) -> ClaimJudgement:
 
 
 def _optimal(data: DataSets) -> ClaimJudgement:
-    one, two = ([row["disagreements"] for row in choose(data["one step"], protocol=p)] for p in ("ks", "a-causal"))
+    one, two = ([row["disagreements"] for row in rows_with(data["one step"], protocol=p)] for p in ("ks", "a-causal"))
     if not one or not two:
         raise NoDataError("one step and two")
     text = (
@@ -192,7 +192,7 @@ def _optimal(data: DataSets) -> ClaimJudgement:
     return found([False if sum(two) else True if sum(one) else None], text)
 
 
-NONE = f"no execution breaks it; differs if one does; at least {ENOUGH} crashes must have happened"
+NONE = f"no execution breaks it; differs if one does; at least {ENOUGH_CRASHES} crashes must have happened"
 CLAIMS = (
     *(
         Claim(
@@ -202,7 +202,7 @@ CLAIMS = (
             "an isolated message to two or more takes exactly 2 steps to every addressee, whichever they are",
             _latency(name),
         )
-        for name, protocol in PROTOCOLS.items()
+        for name, protocol in GENUINE_PROTOCOLS.items()
     ),
     *(
         Claim(
@@ -212,7 +212,7 @@ CLAIMS = (
             "an isolated message takes exactly 1 step to every addressee, whichever are addressed",
             _latency(name, 1),
         )
-        for name, protocol in OTHERS.items()
+        for name, protocol in RELIABLE_PROTOCOLS.items()
     ),
     Claim(
         "lower-bound",
@@ -302,7 +302,7 @@ def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     left.invert_yaxis()
     draw.legend(drawn, left)
     shown = {"ks, one step": "ks", "A_causal, two steps": "a-causal"}
-    part = [choose(data["one step"], protocol=p) for p in shown.values()]
+    part = [rows_with(data["one step"], protocol=p) for p in shown.values()]
     right.bar(list(shown), [100.0 * sum(bool(r["disagreements"]) for r in rows) / max(1, len(rows)) for rows in part],
               0.5, color=[draw.COLORS[1], draw.COLORS[0]])  # fmt: skip
     right.set_ylabel("runs that disagree after a crash, %")

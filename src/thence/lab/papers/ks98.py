@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from thence.core.model.roster import Roster
 from thence.lab.papers.claims import Claim, ClaimJudgement, DataSets, NoDataError, found
-from thence.lab.papers.estimates import choose, exact, total
-from thence.lab.papers.ks98_runs import SIZES, SPECIAL, measure
+from thence.lab.papers.estimates import exact, rows_with, total
+from thence.lab.papers.ks98_runs import KS98_SIZES, SPECIAL, measure
 from thence.lab.papers.paper import Drawing, Paper
 from thence.tables.result_table import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ENOUGH = 100
+ENOUGH_COMPARED = 100
 PROCESSED = ("processes", "log", "snd", "rcv", "hardware snd", "hardware rcv", "pairs")
 LOOKS = 5
 """passes over a log of n² entries: needs, destinations taken out, the message added, both logs merged"""
@@ -28,7 +28,9 @@ LOOKS = 5
 def _exact(what: str) -> Callable[[DataSets], ClaimJudgement]:
     def judge(data: DataSets) -> ClaimJudgement:
         seen, off = total(data["exact"], what), total(data["exact"], f"{what} off")
-        return found([False if off else True if seen >= ENOUGH else None], f"{seen - off} of {seen} {what} equal it")
+        return found(
+            [False if off else True if seen >= ENOUGH_COMPARED else None], f"{seen - off} of {seen} {what} equal it"
+        )
 
     return judge
 
@@ -59,7 +61,7 @@ def _processed(column: str, power: int, factor: int = 1) -> Callable[[DataSets],
 
 def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) -> Callable[[DataSets], ClaimJudgement]:
     def judge(data: DataSets) -> ClaimJudgement:
-        rows = choose(data["special"], protocol=protocol)
+        rows = rows_with(data["special"], protocol=protocol)
         answers = [
             row["entries"] == most(row["processes"]) if equal else row["entries"] <= most(row["processes"])
             for row in rows
@@ -71,7 +73,7 @@ def _entries(protocol: str, most: Callable[[int], int], *, equal: bool = False) 
 
 
 def _hierarchy(data: DataSets) -> ClaimJudgement:
-    rows, flat = (choose(data["special"], protocol=p) for p in ("hierarchy", "ks"))
+    rows, flat = (rows_with(data["special"], protocol=p) for p in ("hierarchy", "ks"))
     if not rows or not flat:
         raise NoDataError("hierarchy and ks")
     by = {row["processes"]: row for row in flat}
@@ -96,14 +98,14 @@ CLAIMS = (
         "minimum-copies",
         "theorems 3, 6, 7",
         "facts on a copy equal the propagation-constraint minimum",
-        f"as sets, on each of at least {ENOUGH} copies; differs if one is not",
+        f"as sets, on each of at least {ENOUGH_COMPARED} copies; differs if one is not",
         _exact("copies"),
     ),
     Claim(
         "minimum-logs",
         "theorems 3, 6, 7",
         "facts in a log equal the propagation-constraint minimum",
-        f"as sets, after each of at least {ENOUGH} events; differs if one is not",
+        f"as sets, after each of at least {ENOUGH_COMPARED} events; differs if one is not",
         _exact("logs"),
     ),
     Claim(
@@ -223,13 +225,13 @@ def tables(data: DataSets) -> list[ResultTable]:
     rows = []
     for fanout in ("uniform", "unicast"):
         for fifo in (False, True):
-            some = choose(data["exact"], fanout=fanout, fifo=fifo)
+            some = rows_with(data["exact"], fanout=fanout, fifo=fifo)
             counts = (total(some, column) for column in ("copies", "copies off", "logs", "logs off"))
             rows.append((fanout, "yes" if fifo else "no", len(some), *counts))
     sizes = sorted({row["processes"] for row in data["special"]})
     cases = [
         (p, SPECIAL[p], *(f"{row['entries']}" + (f" (relays {row['hops']})" if row["hops"] > row["entries"] else "")
-                          for n in sizes for row in choose(data["special"], protocol=p, processes=n)))
+                          for n in sizes for row in rows_with(data["special"], protocol=p, processes=n)))
         for p in SPECIAL
     ]  # fmt: skip
     columns = ("fan-out", "fifo", "runs", "copies", "not equal", "logs", "not equal")
@@ -258,7 +260,7 @@ def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
     """Return the special cases over n, the worst case beside them."""
     drawn, (panel,) = draw.figure(8.0, 4.4)
     lines = {
-        f"{p}, {SPECIAL[p]}": {row["processes"]: exact([row["entries"]]) for row in choose(data["special"], protocol=p)}
+        f"{p}, {SPECIAL[p]}": {r["processes"]: exact([r["entries"]]) for r in rows_with(data["special"], protocol=p)}
         for p in ("ks", "two-hop", "bss", "serial-broadcast")
     }  # fmt: skip
     lines["ks, built worst case"] = {row["processes"]: exact([row["facts"]]) for row in data["worst case"]}
@@ -278,5 +280,5 @@ PAPER = Paper(
     tables,
     plots,
     measure=measure,
-    sizes=SIZES,
+    sizes=KS98_SIZES,
 )

@@ -18,7 +18,7 @@ from thence.lab.papers.ks98_processing import processing
 from thence.lab.papers.paper import Scale
 from thence.lab.simulator import Observer, RunRecorder, Scenario, Simulation
 
-SIZES = ((5, 10), (5, 10, 20, 40), (5, 10, 20, 40, 60))
+KS98_SIZES = ((5, 10), (5, 10, 20, 40), (5, 10, 20, 40, 60))
 SPECIAL: dict[str, str] = {
     "bss": "broadcast",
     "serial-broadcast": "broadcast",
@@ -137,7 +137,7 @@ def special(protocol: str, n: int, messages: int, seed: int) -> Row:
 def measure(scale: Scale) -> dict[str, DataRows]:
     """Compare with the minimum, run the special cases, and build the worst case."""
     seeds = scale.seeds(2, 12, 60)
-    sizes = scale.sizes(SIZES)
+    sizes = scale.sizes(KS98_SIZES)
     return {
         "exact": [
             compared(Scenario("ks", 3 + seed % 4, 50, fanout=fanout, fifo=fifo, delay=delay, seed=seed))

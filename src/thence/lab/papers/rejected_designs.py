@@ -23,16 +23,16 @@ from typing import ClassVar
 
 from thence.core.model.message import MESSAGE, Copy, Stamp
 from thence.core.model.roster import Roster, positions
-from thence.core.protocols.a_causal import MATRIX, ACausal
+from thence.core.protocols.a_causal import GROUP_COUNTS, ACausal
 from thence.core.protocols.a_fifo import AFifo, FifoOkays
 from thence.core.protocols.ack_receiver import OK, Mail, kinds_of
 from thence.core.protocols.effects import Effect, Transmit
 from thence.core.wire.codec import INT, MASK, PROCESS, ByCount, RecordShape, Seq, Shape, Vector
 from thence.lab.explorer.variant import Variant
 
-CARGO = RecordShape(PROCESS, INT, MASK, MATRIX)
+CARGO = RecordShape(PROCESS, INT, MASK, GROUP_COUNTS)
 """a message carried along: sender, count, destinations, its own nbCast"""
-LADEN = RecordShape(MATRIX, Seq(CARGO, make=tuple))
+LADEN = RecordShape(GROUP_COUNTS, Seq(CARGO, make=tuple))
 """nbCast, and the messages of the past that may not be secured"""
 DesignCopy = tuple[int, int, int, dict[int, tuple[int, ...]]]
 

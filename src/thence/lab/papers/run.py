@@ -14,8 +14,8 @@ from pathlib import Path
 from thence import __version__
 from thence.core.model.plain import Row
 from thence.lab.papers import bounded, ci_dc, costs, genuine, ks98, separators
-from thence.lab.papers.claims import VERDICTS, Claim, ClaimJudgement, DataRows, DataSets
-from thence.lab.papers.estimates import KEPT
+from thence.lab.papers.claims import CLAIM_VERDICTS, Claim, ClaimJudgement, DataRows, DataSets
+from thence.lab.papers.estimates import KEPT_COLUMNS
 from thence.lab.papers.paper import Paper, Scale
 from thence.lab.sweep.grid import Grid
 from thence.tables.result_table import Cell, ResultTable
@@ -65,7 +65,7 @@ def reproduce(paper: Paper, scale: Scale, run: RunGrid, folder: Path, *, during:
     if grid is not None:
         rows = list(run(grid, folder))
         broken = [f"{row['run']}: {problem}" for row in rows if (problem := _problem(row))]
-        data["runs"] = [{key: row[key] for key in KEPT} for row in rows if row["status"] == "done"]
+        data["runs"] = [{key: row[key] for key in KEPT_COLUMNS} for row in rows if row["status"] == "done"]
     with during(f"Measuring {paper.name}"):
         data |= _measured(paper, scale, folder)
     return Reproduced(paper, data, [(claim, claim.find(data)) for claim in paper.claims], broken)
@@ -91,10 +91,10 @@ def _measured(paper: Paper, scale: Scale, folder: Path) -> dict[str, DataRows]:
     return dict(json.loads(written)["data"])
 
 
-def counted(made: Sequence[Reproduced]) -> ResultTable:
+def count_verdicts(made: Sequence[Reproduced]) -> ResultTable:
     """Return how many claims of each paper came out how."""
     rows: list[tuple[Cell, ...]] = [
-        (each.paper.title, *(sum(f.verdict == verdict for _, f in each.findings) for verdict in VERDICTS))
+        (each.paper.title, *(sum(f.verdict == verdict for _, f in each.findings) for verdict in CLAIM_VERDICTS))
         for each in made if each.findings
     ]  # fmt: skip
-    return ResultTable("Verdicts", ("paper", *VERDICTS), tuple(rows))
+    return ResultTable("Verdicts", ("paper", *CLAIM_VERDICTS), tuple(rows))

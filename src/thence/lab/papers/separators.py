@@ -23,26 +23,26 @@ from thence.lab.papers.claims import (
     DataRows,
     DataSets,
     NoDataError,
-    between,
     every,
     found,
+    interval_within,
     less,
     near,
     several,
     words,
 )
-from thence.lab.papers.estimates import choose, curve, exact, quotient
+from thence.lab.papers.estimates import curve, exact, quotient, rows_with
 from thence.lab.papers.paper import Paper
 from thence.lab.papers.separators_runs import (
     CHOSEN,
-    NAMES,
-    OTHERS,
+    OTHER_DELAYS,
     READINGS,
-    SIZES,
+    SCENARIO_NAMES,
+    SEPARATOR_SIZES,
     USUAL,
     WATCHED,
     cells,
-    chosen,
+    chosen_runs,
     everywhere,
     histogram,
     measure,
@@ -64,7 +64,7 @@ def _range(values: Mapping[At, Estimate]) -> str:
 
 def _computed(scheme: str, n: int) -> Callable[[DataSets], ClaimJudgement]:
     def judge(data: DataSets) -> ClaimJudgement:
-        sizes = [row[scheme] for row in choose(data["fixed"], processes=n)]
+        sizes = [row[scheme] for row in rows_with(data["fixed"], processes=n)]
         return found([size == PUBLISHED[scheme][n] for size in sizes], ", ".join(map(str, sorted(set(sizes)))))
 
     return judge
@@ -97,27 +97,29 @@ def _falls(steps: Sequence[DataRows], size: Callable[[Row], float]) -> ClaimAnsw
 def _falling(data: DataSets) -> ClaimJudgement:
     answers: list[ClaimAnswer] = []
     for n, place, reading in product(sizes_of(data), placements_of(data), READINGS):
-        some = choose(data["table 7.1"], processes=n, placement=place, reading=reading)
-        answers.append(_falls([choose(some, scenario=scenario) for scenario in NAMES], lambda row: row["elements"]))
+        some = rows_with(data["table 7.1"], processes=n, placement=place, reading=reading)
+        answers.append(
+            _falls([rows_with(some, scenario=scenario) for scenario in SCENARIO_NAMES], lambda row: row["elements"])
+        )
     return found([several(answers)], f"in {answers.count(True)} of {len(answers)} placements and readings")
 
 
 def _improves(data: DataSets) -> ClaimJudgement:
-    none, some = (everywhere(data, 6, scenario) for scenario in NAMES[:2])
+    none, some = (everywhere(data, 6, scenario) for scenario in SCENARIO_NAMES[:2])
     shares = {key: quotient(some[key], none[key]) for key in none}
     saved = {key: Estimate(1 - share.mean, share.half, share.values) for key, share in shares.items()}
-    answer = several([between(value, 0.15, 0.30) for value in saved.values()])
+    answer = several([interval_within(value, 0.15, 0.30) for value in saved.values()])
     ours = {place: value for (reading, place), value in saved.items() if reading == CHOSEN}
     return found([answer], _two_ranges(data, ours, saved))
 
 
 def _grows_less(data: DataSets) -> ClaimJudgement:
     answers, shown = [], {}
-    for scenario in NAMES:
+    for scenario in SCENARIO_NAMES:
         few, many = (everywhere(data, n, scenario) for n in (6, 10))
         grown = [quotient(many[key], few[key]) for key in few]
         shown[scenario] = max(grown, key=lambda value: value.mean)
-        answers += [between(value, 0, 14 / 10) for value in grown]
+        answers += [interval_within(value, 0, 14 / 10) for value in grown]
     return found([several(answers)], "largest factor from 6 to 10, " + words(shown))
 
 
@@ -127,10 +129,10 @@ def _steady(data: DataSets) -> ClaimJudgement:
     if not placements:
         raise NoDataError("other delays")
     answers, parts = [], []
-    for name, pair in OTHERS.items():
-        by = [_changes([r for r in choose(data["delays"], placement=p) if r["delay"] in (USUAL, *pair)])
+    for name, pair in OTHER_DELAYS.items():
+        by = [_changes([r for r in rows_with(data["delays"], placement=p) if r["delay"] in (USUAL, *pair)])
               for p in placements]  # fmt: skip
-        answers += [every([between(change, -SAME, SAME) for change in changes]) for changes in by]
+        answers += [every([interval_within(change, -SAME, SAME) for change in changes]) for changes in by]
         most = [100 * max(abs(change.mean) for change in changes) for changes in by]
         parts.append(f"{name}: by {min(most):.0f} % to {max(most):.0f} %")
     return found([several(answers)], f"largest change over {len(placements)} placements, {'; '.join(parts)}")
@@ -141,7 +143,7 @@ def _changes(rows: DataRows) -> list[Estimate]:
     made = []
     for n, scenario, delay in sorted({(row["processes"], row["scenario"], row["delay"]) for row in rows}):
         if delay != USUAL:
-            other, usual = (choose(rows, processes=n, scenario=scenario, delay=d) for d in (delay, USUAL))
+            other, usual = (rows_with(rows, processes=n, scenario=scenario, delay=d) for d in (delay, USUAL))
             base = {row["seed"]: row["elements"] for row in usual}
             change = estimate([row["elements"] / base[row["seed"]] - 1 for row in other])
             if change is None:
@@ -153,10 +155,12 @@ def _changes(rows: DataRows) -> list[Estimate]:
 def _histories(data: DataSets) -> ClaimJudgement:
     answers, shown = [], []
     for place in placements_of(data):
-        steps = [chosen(data, 6, scenario, place) for scenario in (NAMES[0], NAMES[2])]
+        steps = [chosen_runs(data, 6, scenario, place) for scenario in (SCENARIO_NAMES[0], SCENARIO_NAMES[2])]
         answers.append(every([_falls(steps, partial(_mean_of, f"history {at}")) for at in WATCHED]))
     for at, name in WATCHED.items():
-        none, all_three = (mean(histogram(chosen(data, 6, s), f"history {at}")) for s in (NAMES[0], NAMES[2]))
+        none, all_three = (
+            mean(histogram(chosen_runs(data, 6, s), f"history {at}")) for s in (SCENARIO_NAMES[0], SCENARIO_NAMES[2])
+        )
         shown.append(f"{name}: {none:.1f} to {all_three:.1f}")
     return found([several(answers)], ", ".join(shown))
 
@@ -164,11 +168,14 @@ def _histories(data: DataSets) -> ClaimJudgement:
 def _small_stamps(n: int) -> Callable[[DataSets], ClaimJudgement]:
     def judge(data: DataSets) -> ClaimJudgement:
         answers = [
-            _falls([chosen(data, n, s, place) for s in NAMES], lambda row: -_small(histogram([row], "stamps")))
+            _falls(
+                [chosen_runs(data, n, s, place) for s in SCENARIO_NAMES],
+                lambda row: -_small(histogram([row], "stamps")),
+            )
             for place in placements_of(data)
         ]
-        part = [_small(histogram(chosen(data, n, scenario), "stamps")) for scenario in NAMES]
-        text = ", ".join(f"{name}: {100 * share:.0f} %" for name, share in zip(NAMES, part, strict=True))
+        part = [_small(histogram(chosen_runs(data, n, scenario), "stamps")) for scenario in SCENARIO_NAMES]
+        text = ", ".join(f"{name}: {100 * share:.0f} %" for name, share in zip(SCENARIO_NAMES, part, strict=True))
         return found([several(answers)], f"stamps of at most 2 elements, {text}")
 
     return judge
@@ -198,7 +205,7 @@ def _with_gateway(data: DataSets) -> ClaimJudgement:
 
 def _small_group(data: DataSets, separators: str) -> dict[str, Estimate]:
     """Return the elements of the small group's stamps in figure 7.5, for each traffic and reading."""
-    rows = choose(data["figure 7.5"], separators=separators)
+    rows = rows_with(data["figure 7.5"], separators=separators)
     if not rows:
         raise NoDataError("figure 7.5")
     return curve(rows, "elements", "network")
@@ -218,7 +225,7 @@ def _networks(column: str, factor: float) -> Callable[[DataSets], ClaimJudgement
 
 def _difference(rows: DataRows, network: str, column: str, factor: float) -> Estimate:
     """Return this many times the size with separators, less that without, over pairs of runs with the same traffic."""
-    pairs = (choose(rows, network=network, seed=seed) for seed in sorted({row["seed"] for row in rows}))
+    pairs = (rows_with(rows, network=network, seed=seed) for seed in sorted({row["seed"] for row in rows}))
     by = [{row["separators"]: row[column] for row in pair} for pair in pairs]
     found = estimate([factor * pair["with"] - pair["without"] for pair in by])
     if found is None:
@@ -246,7 +253,7 @@ CLAIMS = (
             "95 % interval within 15 % in every placement and reading; differs if further off in every one",
             _cell(scenario, n),
         )
-        for scenario, name in zip(NAMES, ("none", "s2", "all"), strict=True)
+        for scenario, name in zip(SCENARIO_NAMES, ("none", "s2", "all"), strict=True)
         for n in (6, 10)
     ),
     Claim(
@@ -348,5 +355,5 @@ PAPER = Paper(
     tables,
     plots,
     measure=measure,
-    sizes=SIZES,
+    sizes=SEPARATOR_SIZES,
 )

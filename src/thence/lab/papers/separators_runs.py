@@ -12,20 +12,20 @@ from thence.lab.papers.chapter7.experiments import SCENARIOS, StampSizes, mean, 
 from thence.lab.papers.chapter7.group_clocks import group_run
 from thence.lab.papers.chapter7.networks import PLACEMENTS, GroupNetwork, broadcasts, gateway, office
 from thence.lab.papers.claims import DataRows, DataSets, NoDataError
-from thence.lab.papers.estimates import choose, curve
+from thence.lab.papers.estimates import curve, rows_with
 from thence.lab.papers.paper import Scale
 from thence.lab.simulator.confidence import Estimate
 
-SIZES = ((6, 10),) * 3
+SEPARATOR_SIZES = ((6, 10),) * 3
 CHOSEN = "apart"
-NAMES = tuple(SCENARIOS)
+SCENARIO_NAMES = tuple(SCENARIOS)
 WATCHED = {"pc": "p3", "db": "d2", "dc": "d3"}
 """processes whose histories figure 7.2 shows, with the paper's names"""
 USUAL = 0.05
 """seconds of delay on the mean, as published"""
-OTHERS = {"a tenth less and more": (0.045, 0.055), "half and twice": (0.025, 0.1)}
+OTHER_DELAYS = {"a tenth less and more": (0.045, 0.055), "half and twice": (0.025, 0.1)}
 """other delays: the paper does not say how different those were that it tried"""
-DELAYS = tuple(sorted({USUAL, *(delay for pair in OTHERS.values() for delay in pair)}))
+DELAYS = tuple(sorted({USUAL, *(delay for pair in OTHER_DELAYS.values() for delay in pair)}))
 PACES = {"": 1.0, ", small group a twentieth as often": 0.05}
 """how often the small group of figure 7.5 speaks, which is open"""
 READINGS = {
@@ -49,7 +49,7 @@ def seeds_of(scale: Scale) -> list[int]:
 
 def measure(scale: Scale) -> dict[str, DataRows]:
     """Run everything of chapter 7."""
-    sizes = scale.sizes(SIZES)
+    sizes = scale.sizes(SEPARATOR_SIZES)
     messages, seeds = messages_of(scale), seeds_of(scale)
     placements = list(PLACEMENTS)[: scale.pick(2, len(PLACEMENTS), len(PLACEMENTS))]
     made: dict[str, DataRows] = {
@@ -167,10 +167,10 @@ def histogram(rows: DataRows, column: str) -> Counter[int]:
     return total
 
 
-def chosen(data: DataSets, n: int, scenario: str, placement: str | None = None) -> DataRows:
+def chosen_runs(data: DataSets, n: int, scenario: str, placement: str | None = None) -> DataRows:
     """Return the runs of one scenario under the chosen reading, in one placement or over all of them."""
     where: Row = {} if placement is None else {"placement": placement}
-    rows = choose(data["table 7.1"], processes=n, scenario=scenario, reading=CHOSEN, **where)
+    rows = rows_with(data["table 7.1"], processes=n, scenario=scenario, reading=CHOSEN, **where)
     if not rows:
         raise NoDataError(f"n = {n}")
     return rows

@@ -42,7 +42,7 @@ def parse_fanout(text: str, size: int, *, to_self: bool = False, what: str = "pr
     return int(text)
 
 
-def choose(fanout: int | str, size: int, rng: Random, *, to_self: bool = False) -> Choose:
+def destination_chooser(fanout: int | str, size: int, rng: Random, *, to_self: bool = False) -> Choose:
     """Return the choice of destinations for a parsed fan-out."""
     everyone, most = (1 << size) - 1, size if to_self else size - 1
     if fanout == most:

@@ -96,9 +96,9 @@ class RunRecorder(Recorder, Observer):
 
             return write_parquet(self.events, path, rosters=[self.roster])
         from thence.tables.files.jsonl import format_line
-        from thence.tables.files.source import create
+        from thence.tables.files.source import open_to_write
 
-        with create(path) as stream:
+        with open_to_write(path) as stream:
             rows = map(format_line, self.rows) if self.stamps else self.event_rows.blocks()
             stream.writelines(chain(rows, self.hop_rows.blocks()))
         return len(self.event_rows) + len(self.hop_rows)
@@ -139,9 +139,9 @@ class ArrivalRecorder(Observer):
         if format_of(path) == "parquet":
             self._write_parquet(path)
         else:
-            from thence.tables.files.source import create
+            from thence.tables.files.source import open_to_write
 
-            with create(path) as stream:
+            with open_to_write(path) as stream:
                 stream.writelines(self.jsonl())
         return len(self.rows)
 

@@ -47,6 +47,8 @@ class Scenario:
     bound: int | None = None
     """the option `bound` of protocols that have it"""
     crashes: int = 0
+    links: int = 0
+    """links that processes of an overlay open at random times"""
     loss: float = 0.0
     duplicates: float = 0.0
     partitions: tuple[str, ...] = ()
@@ -155,6 +157,8 @@ class Scenario:
         workload = self.traffic(Streams(self.seed))
         self.network(Streams(self.seed))
         _check_needs(self, entry, workload)
+        if self.links and "overlay" not in entry.needs:
+            raise MisuseError(f"protocol {self.protocol} has no overlay to open links in; pc-broadcast has")
         if self.loss and not bears_loss(entry):
             raise MisuseError(
                 f"protocol {self.protocol} does not bear loss: what waits for a lost copy waits for ever; "
@@ -198,7 +202,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 def _check_numbers(scenario: Scenario) -> None:
     if not 1 <= scenario.processes <= MOST_PROCESSES:
         raise MisuseError(f"{scenario.processes} processes; from 1 to {MOST_PROCESSES} are accepted")
-    for name, least in (("messages", 0), ("labels", 0), ("crashes", 0)):
+    for name, least in (("messages", 0), ("labels", 0), ("crashes", 0), ("links", 0)):
         if getattr(scenario, name) < least:
             raise MisuseError(f"{name} {getattr(scenario, name)}; {least} or more is accepted")
     if scenario.crashes > scenario.processes:
@@ -224,11 +228,13 @@ ALWAYS: frozenset[Need] = frozenset(
         "groups",
         "failure detector",
         "topology",
+        "overlay",
     }
 )
 """What this simulator gives in every scenario: no process joins or leaves, one token goes from sender to sender,
 crashes are told, messages address whole groups (each process is one, unless the option `groups` says otherwise), and
-processes send to their neighbours (to everybody, unless the option `separators` says otherwise).
+processes send to their neighbours (to everybody, unless the option `separators` says otherwise). Every process can be
+reached from every other, so whatever overlay an option asks for is there.
 """
 
 HINTS: dict[Need, str] = {

@@ -106,6 +106,7 @@ class Simulation:
         self._requests = self._through(self.workload.requests())
         self._next_request()
         self._plan_crashes()
+        self._plan_links()
         heap, members, now = self._heap, self.members, 0.0
         on_arrived, on_hop_arrived = self._on_arrived, self._on_hop_arrived
         while heap:
@@ -230,6 +231,18 @@ class Simulation:
         faulty = faults.sample(range(scenario.processes), scenario.crashes)
         for process in faulty:
             self._at(faults.random() * span, partial(self._crash, process))
+
+    def _plan_links(self) -> None:
+        scenario = self.scenario
+        if not scenario.links:
+            return
+        span = scenario.messages / (scenario.rate * scenario.processes)
+        drawn = self.streams.of("links")
+        for _ in range(scenario.links):
+            self._at(drawn.random() * span, partial(self._connect, *drawn.sample(range(scenario.processes), 2)))
+
+    def _connect(self, process: int, other: int, now: float) -> None:
+        self._apply(now, process, self.members[process].connect(self.roster.name(other)))
 
     def _crash(self, process: int, now: float) -> None:
         self.down |= 1 << process

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from thence.core.model.message import Copy, Stamp
 from thence.core.protocols.base import Member
 
-REMEMBERED = 1024
+CACHED_MESSAGES = 1024
 """messages whose stamps' sizes are remembered"""
 
 
@@ -35,6 +35,6 @@ class StampMeasure:
             entries, length = member.entries(copy), len(member.encode(copy))
             size = Size(entries, member.facts(copy), length, member.paper_bytes(copy))
             found = self._found[key] = (copy.stamp, size)
-            if len(self._found) > REMEMBERED:
+            if len(self._found) > CACHED_MESSAGES:
                 del self._found[next(iter(self._found))]
         return found[1]

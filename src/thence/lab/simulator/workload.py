@@ -28,7 +28,15 @@ from typing import NamedTuple
 from thence.core.model.roster import Roster, positions
 from thence.errors import MisuseError
 from thence.lab.simulator.delays import LONGEST
-from thence.lab.simulator.fanout import NAMED, Choose, choose, choose_among, including, parse_fanout, shapes
+from thence.lab.simulator.fanout import (
+    NAMED,
+    Choose,
+    choose_among,
+    destination_chooser,
+    including,
+    parse_fanout,
+    shapes,
+)
 from thence.lab.simulator.random_streams import Streams
 
 
@@ -179,7 +187,7 @@ def _by_fanout(made: Workload, fanout: str, topology: bool, to_self: bool) -> No
     number = parse_fanout(fanout, size, to_self=to_self)
     if not topology:
         made.shapes = shapes(number, size, to_self=to_self)
-        made.choose = choose(number, size, rng, to_self=to_self)
+        made.choose = destination_chooser(number, size, rng, to_self=to_self)
         return
     made.senders = [process for process, mask in enumerate(made.near) if mask]
     if not made.senders:
@@ -272,7 +280,7 @@ def _whole_groups(made: Workload, name: str, fanout: str, groups: tuple[int, ...
         raise MisuseError("messages address whole groups, the sender's own among them; leave out --self")
     made.groups = groups
     number = parse_fanout(fanout, len(groups), to_self=True, what="groups")
-    pick = choose(number, len(groups), made.streams.destinations, to_self=True)
+    pick = destination_chooser(number, len(groups), made.streams.destinations, to_self=True)
     made.choose = lambda sender: sum(groups[number] for number in positions(pick(sender)))
 
 

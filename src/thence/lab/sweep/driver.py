@@ -31,11 +31,11 @@ from thence.lab.simulator import simulate
 from thence.lab.simulator.confidence import estimate
 from thence.lab.sweep.grid import Grid, Planned
 from thence.lab.sweep.task import (
-    COLUMNS,
     MEASURES,
     RESULT,
     RESULT_SCHEMA,
     SETTING,
+    SWEEP_COLUMNS,
     ResultStore,
     Simulate,
     failed,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 SCENARIOS = "scenario string, place int, work double, spec string"
 RUNS = "scenario string, status string, error string, seconds double, cpu_seconds double"
-RESULTS = ", ".join(f"{name} {kind}" for name, kind in ({"scenario": "string"} | COLUMNS).items())
+RESULTS = ", ".join(f"{name} {kind}" for name, kind in ({"scenario": "string"} | SWEEP_COLUMNS).items())
 SUMMARY = ", ".join(
     [
         *(f"{name} {kind}" for name, kind in SETTING.items()),
@@ -57,7 +57,7 @@ SUMMARY = ", ".join(
         *(f"{name} double, {name}_ci95 double" for name in MEASURES),
     ]
 )
-SHARE = 3
+TASKS_PER_CORE = 3
 OVERHEAD = 10_000.0
 """microseconds that any scenario takes: its files"""
 LEAST = 500_000.0
@@ -135,15 +135,15 @@ def _again(store: ResultStore, before: set[str], *, retry: bool, traces: bool) -
 def places(works: Sequence[float], cores: int) -> list[int]:
     """Part scenarios, longest first, into tasks that shrink as the work does.
 
-    A task takes scenarios until it has a `SHARE`-th of what is left for each core, but at least `LEAST`: long ones stay
-    alone, short ones go together, and the last tasks are so small that cores finish at about the same time.
+    A task takes scenarios until it has a `TASKS_PER_CORE`-th of what is left for each core, but at least `LEAST`: long
+    ones stay alone, short ones go together, and the last tasks are so small that cores finish at about the same time.
     """
     left = sum(work + OVERHEAD for work in works)
-    least = min(LEAST, left / (SHARE * cores))
+    least = min(LEAST, left / (TASKS_PER_CORE * cores))
     found, task, taken, most = [], -1, 0.0, 0.0
     for work in works:
         if task < 0 or taken + work + OVERHEAD > most:
-            task, taken, most = task + 1, 0.0, max(least, left / (SHARE * cores))
+            task, taken, most = task + 1, 0.0, max(least, left / (TASKS_PER_CORE * cores))
         found.append(task)
         taken += work + OVERHEAD
         left -= work + OVERHEAD

@@ -31,8 +31,8 @@ from thence.errors import MisuseError
 from thence.lab.simulator.scenario import Scenario, scenario_of
 
 FIELDS = tuple(field.name for field in fields(Scenario))
-SHOWN = 10
-MOST = 1_000_000
+SHOWN_MISTAKES = 10
+MOST_SCENARIOS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ def grid_of(scenarios: Iterable[Scenario], *, warmup: float = 0.2, batches: int 
 
 def _told(wrong: Mapping[str, int]) -> str:
     lines = [text + (f" (and {count - 1} more like it)" if count > 1 else "") for text, count in wrong.items()]
-    rest = f"; and {len(lines) - SHOWN} more mistakes" if len(lines) > SHOWN else ""
-    return "; ".join(lines[:SHOWN]) + rest
+    rest = f"; and {len(lines) - SHOWN_MISTAKES} more mistakes" if len(lines) > SHOWN_MISTAKES else ""
+    return "; ".join(lines[:SHOWN_MISTAKES]) + rest
 
 
 def _measure(found: Json, name: str, text: str) -> Row:
@@ -143,8 +143,8 @@ def _block(block: Fields, place: _Block, name: str, wrong: dict[str, int]) -> It
     count = 1
     for values in axes.values():
         count *= len(values)
-    if count > MOST:
-        raise MisuseError(f"{name}:{place.line}: {count} scenarios in one block; up to {MOST} are accepted")
+    if count > MOST_SCENARIOS:
+        raise MisuseError(f"{name}:{place.line}: {count} scenarios in one block; up to {MOST_SCENARIOS} are accepted")
     seeds = axes.pop("seed", [1])
     for choice in product(*(list(enumerate(values)) for values in axes.values())):
         row = {key: value for key, (_, value) in zip(axes, choice, strict=True)}

@@ -34,7 +34,8 @@ RESULT, TRACE, TIMING = "result.parquet", "trace.parquet", "timing.parquet"
 SETTING = {
     "protocol": "string", "processes": "int", "messages": "bigint", "fanout": "string", "workload": "string",
     "rate": "double", "delay": "string", "fifo": "boolean", "to_self": "boolean", "labels": "int", "bound": "bigint",
-    "crashes": "int", "loss": "double", "duplicates": "double", "partitions": "string", "options": "string",
+    "crashes": "int", "links": "int", "loss": "double", "duplicates": "double", "partitions": "string",
+    "options": "string",
 }  # fmt: skip
 """what a scenario says but for its seed and name; partitions and options as JSON"""
 OUTCOME = {
@@ -49,7 +50,7 @@ MEASURES = (
 )  # fmt: skip
 """each a mean over the steady state, with `<name>_ci95`, half of its 95 % interval from batch means"""
 
-COLUMNS: dict[str, str] = {
+SWEEP_COLUMNS: dict[str, str] = {
     "run": "string",
     "seed": "bigint",
     **SETTING,
@@ -58,7 +59,7 @@ COLUMNS: dict[str, str] = {
     **OUTCOME,
     **{f"{name}{end}": "double" for name in MEASURES for end in ("", "_ci95")},
 }
-RESULT_SCHEMA = schema_of_types(COLUMNS)
+RESULT_SCHEMA = schema_of_types(SWEEP_COLUMNS)
 TIMING_SCHEMA = pa.schema([("seconds", pa.float64()), ("cpu_seconds", pa.float64())])
 
 Simulate = Callable[..., Result]

@@ -64,7 +64,7 @@ def known(graph: Graph, names: Iterable[str], what: str) -> frozenset[str]:
     return found
 
 
-def in_order(graph: Graph, names: Collection[str]) -> list[str]:
+def in_graph_order(graph: Graph, names: Collection[str]) -> list[str]:
     """Return names in the order of the graph."""
     return [name for name in graph if name in names]
 
@@ -72,7 +72,7 @@ def in_order(graph: Graph, names: Collection[str]) -> list[str]:
 def components(graph: Graph, without: Collection[str] = ()) -> list[list[str]]:
     """Return what the graph falls into when some processes are taken out, each part and all of them in order."""
     rest = graph.subgraph(name for name in graph if name not in without)
-    parts = [in_order(graph, part) for part in nx.connected_components(rest)]
+    parts = [in_graph_order(graph, part) for part in nx.connected_components(rest)]
     place = {name: position for position, name in enumerate(graph)}
     return sorted(parts, key=lambda part: place[part[0]])
 

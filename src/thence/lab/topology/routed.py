@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message import Copy
 from thence.core.model.message_names import HOPS, name_of
 from thence.core.model.roster import Roster
@@ -146,7 +146,7 @@ class Routed:
     def _name(self, copy: Copy) -> str:
         return name_of(self.roster.name(copy.sender), copy.count)
 
-    def _note(self, rows: EventRows, time: float | None, kind: Kind, message: str, copy: Copy) -> None:
+    def _note(self, rows: EventRows, time: float | None, kind: EventKind, message: str, copy: Copy) -> None:
         member = self.members[copy.destination]
         row = CopyRow(message, (member.entries(copy), member.facts(copy), len(member.encode(copy))))
         rows.kept.append((time, copy.destination, kind, message, None, 0, row))

@@ -22,7 +22,7 @@ from itertools import combinations
 import networkx as nx
 
 from thence.errors import MisuseError
-from thence.lab.topology.graph import Graph, check_graph, in_order, known
+from thence.lab.topology.graph import Graph, check_graph, in_graph_order, known
 
 Branches = dict[str, frozenset[str]]
 """next process on the way, and the destinations beyond it"""
@@ -52,7 +52,7 @@ class Routes:
     def fixed(cls, graph: Graph, forwarding: Graph, witnesses: Mapping[str, Iterable[str]] | None = None) -> Routes:
         """Return routes over a forwarding graph that keeps order end to end, or say which cycle is in the way."""
         for block in nx.biconnected_component_edges(forwarding):
-            names = in_order(forwarding, {name for link in block for name in link})
+            names = in_graph_order(forwarding, {name for link in block for name in link})
             for one, two in combinations(names, 2):
                 if not forwarding.has_edge(one, two):
                     raise MisuseError(

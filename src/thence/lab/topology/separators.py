@@ -19,7 +19,7 @@ from itertools import islice
 import networkx as nx
 
 from thence.errors import MisuseError
-from thence.lab.topology.graph import Graph, components, in_order, known
+from thence.lab.topology.graph import Graph, components, in_graph_order, known
 
 MOST_CUTS = 1000
 """how many minimum cuts are looked at before the best are chosen"""
@@ -90,7 +90,7 @@ def given(graph: Graph, members: Iterable[str], forward: Iterable[str]) -> Separ
 def _components(graph: Graph, members: Collection[str]) -> list[list[str]]:
     parts = components(graph, members)
     if len(parts) < 2:
-        names = ", ".join(in_order(graph, members)) or "no process"
+        names = ", ".join(in_graph_order(graph, members)) or "no process"
         raise MisuseError(f"without {names} the graph is still in one piece; a separator leaves at least two parts")
     return parts
 
@@ -117,7 +117,7 @@ def most_even(graph: Graph, members: Iterable[str]) -> Separator:
 
 def articulations(graph: Graph) -> list[frozenset[str]]:
     """Return the separators of one process, in the order of the graph."""
-    return [frozenset({name}) for name in in_order(graph, set(nx.articulation_points(graph)))]
+    return [frozenset({name}) for name in in_graph_order(graph, set(nx.articulation_points(graph)))]
 
 
 def minimum_cuts(graph: Graph) -> list[frozenset[str]]:
@@ -136,7 +136,7 @@ def between(graph: Graph, one: str, two: str) -> frozenset[str]:
     return frozenset(nx.minimum_node_cut(graph, one, two))
 
 
-def choose(graph: Graph, *, balance: float = 0.0, most: int | None = None) -> list[frozenset[str]]:
+def even_separators(graph: Graph, *, balance: float = 0.0, most: int | None = None) -> list[frozenset[str]]:
     """Return the articulation points and minimum cuts that divide at least so evenly, smallest and most even first."""
     if not 0.0 <= balance <= 1.0:
         raise MisuseError(f"balance {balance}; from 0 (any) to 1 (two sides of one size) is accepted")

@@ -10,7 +10,7 @@ The page's own program is in the files beside this one: small ES modules (`*.js`
 (`page.html`), which `assemble` puts together as they stand.
 """
 
-from thence.show.spacetime.assemble import page
+from thence.show.spacetime.assemble import spacetime_page
 from thence.show.spacetime.encode import PAGE_EVENTS
 
-__all__ = ["PAGE_EVENTS", "page"]
+__all__ = ["PAGE_EVENTS", "spacetime_page"]

@@ -20,17 +20,17 @@ from typing import cast
 
 from thence import __version__
 from thence.show.spacetime.encode import JsonObject, encoded
-from thence.show.spacetime.names import TEXT_LIMIT, visible
+from thence.show.spacetime.names import LONG_TEXT, legible
 from thence.tables.explain.scene import Scene
 
 MODULES = (
     "data.js", "causes.js", "log.js", "spans.js", "axis.js", "lanes.js", "search.js", "view.js", "paint.js",
     "minimap.js", "play.js", "lists.js", "main.js",
 )  # fmt: skip
-LISTED = 500
+FIRST_LISTED = 500
 """Findings that stand in the page as HTML from the start; the rest are added when asked for."""
 
-VERDICTS = {"violated": "Not causal", "fails": "Fails", "unknown": "Unknown", "causal": "Causal"}
+VERDICT_TITLES = {"violated": "Not causal", "fails": "Fails", "unknown": "Unknown", "causal": "Causal"}
 """Verdicts as a heading says them, the worst first."""
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./\w+\.js";\n', re.MULTILINE)
@@ -48,7 +48,7 @@ def script() -> str:
     return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source(name))) for name in MODULES)
 
 
-def page(
+def spacetime_page(
     scenes: Sequence[Scene],
     *,
     title: str = "thence",
@@ -71,13 +71,17 @@ def page(
     style, program = source("style.css"), script()
     parts = {
         "policy": _policy(program, style),
-        "title": escape(visible(title)),
-        "lead": escape(visible(lead, TEXT_LIMIT)),
+        "title": escape(legible(title)),
+        "lead": escape(legible(lead, LONG_TEXT)),
         "verdict": escape(_verdict(runs, [each for _, each in found], violations)),
         "runs": _runs(runs),
-        "notes": "".join(f'<p class="note">{escape(visible(note, TEXT_LIMIT))}</p>' for note in remarks),
-        "findings": "\n".join(_item(number, run, each, len(runs)) for number, (run, each) in enumerate(found[:LISTED])),
-        "more": f'<button type="button" id="more">Show more of {len(found)}</button>' if len(found) > LISTED else "",
+        "notes": "".join(f'<p class="note">{escape(legible(note, LONG_TEXT))}</p>' for note in remarks),
+        "findings": "\n".join(
+            _item(number, run, each, len(runs)) for number, (run, each) in enumerate(found[:FIRST_LISTED])
+        ),
+        "more": f'<button type="button" id="more">Show more of {len(found)}</button>'
+        if len(found) > FIRST_LISTED
+        else "",
         "foot": escape(f"thence {__version__}. One file, no network: it can be kept, sent and opened from disk."),
         "style": style,
         "script": program,
@@ -94,13 +98,13 @@ def _policy(program: str, style: str) -> str:
 
 def _verdict(runs: Sequence[JsonObject], found: Sequence[JsonObject], total: int | None) -> str:
     verdicts = {str(run["verdict"]) for run in runs if run["verdict"]}
-    worst = next((each for each in VERDICTS if each in verdicts), None)
+    worst = next((each for each in VERDICT_TITLES if each in verdicts), None)
     here = sum(each["what"] == "violation" for each in found)
     violations, other = max(here, total or 0), len(found) - here
     counts = [_counted(violations, "violation")] if violations else []
     counts += [_counted(other, "other finding" if violations else "finding")] if other else []
     count = ", ".join(counts) or "no findings"
-    return count if worst is None else f"{VERDICTS[worst]}: {count}"
+    return count if worst is None else f"{VERDICT_TITLES[worst]}: {count}"
 
 
 def _counted(count: int, noun: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from thence.core.model.events import Event
-from thence.show.spacetime.names import TEXT_LIMIT, natural, visible
+from thence.show.spacetime.names import LONG_TEXT, legible, natural
 from thence.tables.explain.scene import Finding, RowId, Scene
 
 PAGE_EVENTS = 100_000
@@ -26,7 +26,7 @@ FINDINGS = 5_000
 STAMPED = 1_000_000
 """Numbers in stamps in the clear that a page takes for a run."""
 
-KINDS = {"send": 0, "receive": 1, "deliver": 2, "internal": 3, "crash": 4}
+PAGE_KINDS = {"send": 0, "receive": 1, "deliver": 2, "internal": 3, "crash": 4}
 
 JsonObject = dict[str, object]
 
@@ -40,7 +40,7 @@ class Numbering(dict[str, int]):
 
     def texts(self) -> list[str]:
         """Return the texts as they are shown, in order of their numbers."""
-        return [visible(text) for text in self]
+        return [legible(text) for text in self]
 
 
 @dataclass(slots=True)
@@ -112,7 +112,7 @@ class _EncodedRun:
         events, tables = self.scene.events, self.tables
         columns = {
             "lane": [tables.processes[e.process] for e in events],
-            "kind": [KINDS[e.kind] for e in events],
+            "kind": [PAGE_KINDS[e.kind] for e in events],
             "message": [-1 if e.message is None else tables.messages[e.message] for e in events],
             "label": [-1 if e.label is None else tables.labels[e.label] for e in events],
             "index": [e.index for e in events],
@@ -127,9 +127,9 @@ class _EncodedRun:
         if len(self.scene.findings) > FINDINGS:
             self.notes.append(f"{len(self.scene.findings) - FINDINGS} more findings are not on this page")
         return {
-            "name": visible(self.scene.run),
+            "name": legible(self.scene.run),
             "verdict": self.scene.verdict,
-            "notes": [visible(note, TEXT_LIMIT) for note in self.notes],
+            "notes": [legible(note, LONG_TEXT) for note in self.notes],
             "findings": findings,
             "columns": {name: column(values) for name, values in columns.items()},
         }
@@ -207,11 +207,11 @@ class _EncodedRun:
         rows = [self.place.get(row, -1) for row in finding.rows]
         made: JsonObject = {
             "what": finding.what,
-            "text": visible(finding.sentence, TEXT_LIMIT),
+            "text": legible(finding.sentence, LONG_TEXT),
             "number": finding.number,
         }
         if finding.violation:
-            made["short"] = [visible(str(name)) for name in (finding.early, finding.message, finding.destination)]
+            made["short"] = [legible(str(name)) for name in (finding.early, finding.message, finding.destination)]
         made["path"] = [place for place in path if place >= 0]
         made["lane"] = -1 if finding.destination is None else self.tables.processes.get(finding.destination, -1)
         there = finding.destination or ""

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Literal, Protocol
 
 from thence.core.model.order import Copied, Violation
-from thence.tables.explain.scene import Finding, What, copied, set_aside, violated
+from thence.tables.explain.scene import Finding, What, copied, set_aside_finding, violated
 from thence.tables.explain.sentence import PathStep
 
 AuditRow = Mapping[str, str | int | None]
@@ -22,7 +22,7 @@ COPIES: dict[DrawnList, What] = {
     "duplicates": "duplicate",
     "misdelivered": "misdelivered",
 }
-MOST = 5_000
+MOST_FINDINGS = 5_000
 """Findings of each kind that are taken; the audit has them all."""
 
 
@@ -44,13 +44,13 @@ def findings_of(audit: Audited, *, paths: int = 100) -> Numbered:
     """Return what was found, each with its run."""
     never = {_copy(row) for row in audit.rows("undelivered")}
     found: Numbered = []
-    for number, (row, path) in enumerate(islice(audit.proved(paths), MOST), 1):
+    for number, (row, path) in enumerate(islice(audit.proved(paths), MOST_FINDINGS), 1):
         violation = Violation(str(row["run"]), str(row["destination"]), str(row["early"]), str(row["missing"]))
         missing = Copied(violation.run, violation.missing, violation.destination)
         found.append((violation.run, violated(violation, path, never=missing in never, number=number)))
     for name, what in COPIES.items():
-        found += [(str(row["run"]), copied(what, _copy(row))) for row in islice(audit.rows(name), MOST)]
-    return found + [_aside(row) for row in islice(audit.rows("quarantine"), MOST)]
+        found += [(str(row["run"]), copied(what, _copy(row))) for row in islice(audit.rows(name), MOST_FINDINGS)]
+    return found + [_aside(row) for row in islice(audit.rows("quarantine"), MOST_FINDINGS)]
 
 
 def _copy(row: AuditRow) -> Copied:
@@ -62,10 +62,10 @@ def _aside(row: AuditRow) -> tuple[str | None, Finding]:
     place = f"process {process}, index {index}" if file is None else f"{file}" if line is None else f"{file}:{line}"
     known = (str(process), int(index)) if process is not None and index is not None else None
     run = row.get("run")
-    return None if run is None else str(run), set_aside(str(row["reason"]), place=place, row=known)
+    return None if run is None else str(run), set_aside_finding(str(row["reason"]), place=place, row=known)
 
 
-def by_run(findings: Numbered) -> tuple[dict[str, Sequence[Finding]], list[Finding]]:
+def findings_by_run(findings: Numbered) -> tuple[dict[str, Sequence[Finding]], list[Finding]]:
     """Return findings by run, and those whose run is not known."""
     runs: dict[str, list[Finding]] = defaultdict(list)
     nowhere = []

@@ -11,10 +11,10 @@ import re
 from thence.core.model.escape import visible as escaped
 
 NAME_LIMIT = 120
-TEXT_LIMIT = 2000
+LONG_TEXT = 2000
 
 
-def visible(text: str, limit: int = NAME_LIMIT) -> str:
+def legible(text: str, limit: int = NAME_LIMIT) -> str:
     """Return a text with what cannot be seen written as an escape, cut if it is long."""
     made = escaped(text)
     return made if len(made) <= limit else made[: limit - 1] + "…"

@@ -14,12 +14,12 @@ from itertools import islice
 from thence.core.model.events import Event
 from thence.errors import MisuseError
 from thence.show.results_page import Links, Paragraph, Section
-from thence.show.results_page import page as plain_page
-from thence.show.spacetime.assemble import page
+from thence.show.results_page import results_page as plain_page
+from thence.show.spacetime.assemble import spacetime_page
 from thence.show.spacetime.encode import PAGE_EVENTS
-from thence.show.spacetime.findings import Numbered, by_run
-from thence.show.spacetime.names import visible
-from thence.tables.explain.excerpt import Excerpt, around, consecutive_excerpts, excerpt_rows, places_of
+from thence.show.spacetime.findings import Numbered, findings_by_run
+from thence.show.spacetime.names import legible
+from thence.tables.explain.excerpt import Excerpt, consecutive_excerpts, excerpt_rows, places_of, ranges_around
 from thence.tables.explain.scene import Finding, Origin, RowId, scenes_of
 
 EXCERPTS = 20
@@ -85,13 +85,13 @@ def one_page(
         rows = rows[:fits]
     if cut is not None:
         notes.insert(0, f"an excerpt: {len(rows)} of {recorded.total} events; clocks and logs begin with it")
-    found, nowhere = by_run(recorded.findings)
+    found, nowhere = findings_by_run(recorded.findings)
     kept = found if cut is None else _inside(found, rows, first)
     scenes = sorted(scenes_of(rows, kept, recorded.verdicts, recorded.origins), key=lambda scene: scene.run)
     notes += [f"set aside: {each.sentence}" for each in islice(nowhere, 20)]
     if len(nowhere) > 20:
         notes.append(f"{len(nowhere) - 20} more rows were set aside")
-    return page(
+    return spacetime_page(
         scenes,
         title=recorded.title,
         lead=lead,
@@ -136,7 +136,7 @@ def violation_page(recorded: Recorded, number: int) -> str:
     """Return the page of the excerpt around one violation."""
     run, finding = recorded.violation(number)
     rows = [event for event in recorded.events if event.run == run]
-    cut = Excerpt(run, index_ranges=around(places_of(rows, finding)))
+    cut = Excerpt(run, index_ranges=ranges_around(places_of(rows, finding)))
     return one_page(recorded, cut, lead=f"Violation {number}: {finding.sentence}", first=finding)
 
 
@@ -150,7 +150,7 @@ def all_pages(recorded: Recorded, name: str, *, most: int = PAGE_EVENTS) -> Iter
     violations = [each for _, each in recorded.findings if each.what == "violation"]
     for number, each in enumerate(violations[:EXCERPTS], 1):
         yield (made := Made(f"-violation-{number}", violation_page(recorded, number)))
-        by_violation.append((f"{number}. {visible(each.sentence, 400)}", f"{name}{made.suffix}.html"))
+        by_violation.append((f"{number}. {legible(each.sentence, 400)}", f"{name}{made.suffix}.html"))
     size = max(1, most * 9 // 10)  # the sends that an excerpt needs come on top
     cuts = consecutive_excerpts(recorded.events, size) if not recorded.rest else []
     for number, cut in enumerate(cuts[:EXCERPTS], 1):
@@ -181,4 +181,4 @@ def index_page(
         *([Section("Slices of the order", [Links(by_order)])] if by_order else []),
         Section("More", [Paragraph(text) for text in (*more, other)]),
     ]
-    return plain_page(visible(recorded.title), sections, lead=lead)
+    return plain_page(legible(recorded.title), sections, lead=lead)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypedDict
 
-from thence.core.model.events import KINDS
+from thence.core.model.events import EVENT_KINDS
 from thence.errors import Argument, MisuseError
 
 
@@ -61,7 +61,7 @@ EVENT_COLUMNS: tuple[Column, ...] = (
     Column(
         "index", "long", True, "position among all rows of that process, from 1", least=1, below="indexes count from 1"
     ),
-    Column("kind", "string", True, "send, receive, deliver, internal or crash", among=KINDS),
+    Column("kind", "string", True, "send, receive, deliver, internal or crash", among=EVENT_KINDS),
     Column("message", "string", False, "id, unique in its run, never parsed; on send, receive and deliver"),
     Column("destinations", "array<string>", False, "the set it is addressed to; on send"),
     Column("label", "string", False, "which causal order; null is the one order"),
@@ -165,9 +165,9 @@ def renamed(
 
 def _checked_kinds(kinds: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     for theirs, ours in kinds.items():
-        if ours not in KINDS:
+        if ours not in EVENT_KINDS:
             raise MisuseError(
-                Argument("kinds"), f" maps {theirs!r} to {ours!r}; one of {', '.join(sorted(KINDS))} is accepted"
+                Argument("kinds"), f" maps {theirs!r} to {ours!r}; one of {', '.join(sorted(EVENT_KINDS))} is accepted"
             )
     return tuple(kinds.items())
 

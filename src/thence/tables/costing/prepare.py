@@ -14,7 +14,7 @@ from thence.core.model.order import RejectedRow, usable
 from thence.core.model.plain import Fields
 from thence.core.model.roster import Roster
 from thence.errors import TraceError
-from thence.tables.costing.replay import Cost, prefix, replay
+from thence.tables.costing.replay import Cost, prefix, replay_run
 from thence.tables.costing.traffic import Hidden, Profile, profile
 from thence.tables.explain.causality import causal_order
 
@@ -88,6 +88,6 @@ def _hidden(gaps: int, refused: list[str], rejected: list[RejectedRow]) -> str |
 def replayed(rows: Sequence[Event], protocol: str, roster: Roster, options: Fields) -> Cost:
     """Replay rows of one run and label through a protocol; its own mistake is a row that says so."""
     try:
-        return replay(rows, protocol, roster, options=options)
+        return replay_run(rows, protocol, roster, options=options)
     except Exception as error:  # one protocol's mistake must not take the others' figures with it
         return Cost.none(protocol, "failed", f"{type(error).__name__}: {error}")

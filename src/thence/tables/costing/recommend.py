@@ -42,7 +42,7 @@ NEVER: dict[str, str] = {
 }
 GROWTH = 0.1
 MARGIN = 0.05
-UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "failure detector"})
+UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "overlay", "failure detector"})
 """needs that no trace shows to be met"""
 
 
@@ -96,7 +96,7 @@ class Recommendation:
         return row
 
 
-def total(costs: Iterable[Cost]) -> Cost:
+def total_cost(costs: Iterable[Cost]) -> Cost:
     """Add up the costs of one protocol over runs and labels; refused anywhere is refused."""
     parts = list(costs)
     bad = next((part for part in parts if part.status != "measured"), None)

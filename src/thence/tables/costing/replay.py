@@ -32,7 +32,7 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.effects import Deliver, Effect, Hold, Sent, Transmit
 from thence.core.protocols.registry import create, lookup
 from thence.errors import MisuseError, PeerError
-from thence.tables.costing.separators import graph_of, written
+from thence.tables.costing.separators import separators_option, traffic_graph
 
 LOOK = 16
 ENOUGH = 100
@@ -100,14 +100,14 @@ class Cost:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def replay(rows: Sequence[Event], protocol: str, roster: Roster, *, options: Fields | None = None) -> Cost:
+def replay_run(rows: Sequence[Event], protocol: str, roster: Roster, *, options: Fields | None = None) -> Cost:
     """Replay usable rows of one run and one label, causes first; a protocol that refuses them says why.
 
     A protocol that needs a topology and is told no separators is given those of the traffic itself.
     """
     options = dict(options or {})
     if "topology" in lookup(protocol).needs and "separators" in lookup(protocol).protocol.options:
-        options.setdefault("separators", written(graph_of(rows, roster)))
+        options.setdefault("separators", separators_option(traffic_graph(rows, roster)))
     label = next((event.label for event in rows if event.kind != "crash"), None)
     try:
         run = _Replay(protocol, roster, label, has_arrivals(rows), options)

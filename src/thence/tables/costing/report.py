@@ -81,7 +81,7 @@ class CostReport:
 
 def report_of(runs: Sequence[Row], costs: Sequence[Row], summary: Sequence[Row], needs: Sequence[Row]) -> CostReport:
     """Put the rows of a replay together."""
-    choice = chosen(summary, needs)
+    choice = choice_of(summary, needs)
     place = {name: number for number, (name, _) in enumerate(choice.ranking)}
     return CostReport(
         choice,
@@ -95,7 +95,7 @@ def report_of(runs: Sequence[Row], costs: Sequence[Row], summary: Sequence[Row],
     )
 
 
-def chosen(summary: Sequence[Fields], needs: Sequence[Fields]) -> Recommendation:
+def choice_of(summary: Sequence[Fields], needs: Sequence[Fields]) -> Recommendation:
     """Choose from the rows of a summary and of its needs."""
     if not summary:
         return Recommendation(None, "no run is causal, so there is nothing to recommend from")

@@ -13,11 +13,11 @@ from thence.core.model.events import Event
 from thence.core.model.roster import Roster
 
 Graph = dict[str, set[str]]
-MOST = 16
+MOST_SEPARATORS = 16
 """separators that are written down"""
 
 
-def graph_of(events: Iterable[Event], roster: Roster) -> Graph:
+def traffic_graph(events: Iterable[Event], roster: Roster) -> Graph:
     """Return who talks to whom."""
     near: Graph = {name: set() for name in roster}
     for event in events:
@@ -29,7 +29,7 @@ def graph_of(events: Iterable[Event], roster: Roster) -> Graph:
     return near
 
 
-def components(near: Graph, without: str | None = None) -> list[list[str]]:
+def components_without(near: Graph, without: str | None = None) -> list[list[str]]:
     """Return the connected parts that are left without a process, each in order of names."""
     left = [name for name in sorted(near) if name != without]
     seen: set[str] = set()
@@ -76,13 +76,13 @@ def separating(near: Graph) -> list[str]:
     return sorted(found)
 
 
-def written(near: Graph) -> str:
+def separators_option(near: Graph) -> str:
     """Return the separators as the option of `ech-r9`; empty if there are none, or names do not go into it."""
-    if any(mark in name for name in near for mark in ":|;,") or len(components(near)) != 1:
+    if any(mark in name for name in near for mark in ":|;,") or len(components_without(near)) != 1:
         return ""
     texts = []
-    for cut in separating(near)[:MOST]:
-        sides = components(near, cut)
+    for cut in separating(near)[:MOST_SEPARATORS]:
+        sides = components_without(near, cut)
         for side in sides:
             others = [name for each in sides if each is not side for name in each]
             texts.append(f"{_names([cut])}:{_names(side)}|{_names(sorted(others))}")

@@ -29,7 +29,7 @@ from thence.core.model.verdict import Verdict, verdict_of
 from thence.core.protocols.effects import Hold, Sent
 from thence.core.protocols.ks import KS
 from thence.core.protocols.registry import NEEDS, Need
-from thence.tables.costing.separators import components, graph_of, separating
+from thence.tables.costing.separators import components_without, separating, traffic_graph
 
 
 class NeedFinding(NamedTuple):
@@ -238,8 +238,8 @@ def _fifo(rows: Iterable[Event]) -> NeedFinding:
 
 
 def _topology(sends: Iterable[Event], roster: Roster) -> NeedFinding:
-    near = graph_of(sends, roster)
-    if len(components(near)) != 1:
+    near = traffic_graph(sends, roster)
+    if len(components_without(near)) != 1:
         return NeedFinding(False, "the processes that talk to each other form no connected graph")
     cuts = separating(near)
     if not cuts:

@@ -6,7 +6,7 @@ from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.gate import Gate
-from thence.tables.delivery.gate_entry import Refused
+from thence.tables.delivery.gate_entry import TurnRefused
 from thence.tables.delivery.orderer import Orderer
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS, PLACED, Waiting
 from thence.tables.delivery.outcome_cy import Outcome
@@ -25,7 +25,7 @@ __all__ = [
     "Outcome",
     "Policy",
     "Reading",
-    "Refused",
     "Rule",
+    "TurnRefused",
     "Waiting",
 ]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
 from thence.errors import TraceError
+from thence.tables.contract.numpy_types import Ints, Longs
 from thence.tables.contract.type_map import arrow_type
 from thence.tables.delivery.coded_rows_cy import (
     CodedRows,
@@ -36,12 +37,10 @@ from thence.tables.delivery.reading_cy import id_text, read_clock, read_explicit
 from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.stamp_column import StampedRows
 
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPUT_COLUMNS.items()}
 """The output columns with Arrow's types."""
-KIND_NAMES = pa.array(KINDS)
+OUTCOME_NAMES = pa.array(KINDS)
 SPREAD = 4
 """Whole numbers that spread over this many times their count are numbered as they are."""
 MOST_TOGETHER = (1 << 31) // SPREAD - SPREAD
@@ -53,7 +52,7 @@ class ArrowLexicon(Lexicon):
 
     _all: list[str] | None = None
 
-    def __init__(self, values: pa.Array, first: Codes) -> None:
+    def __init__(self, values: pa.Array, first: Ints) -> None:
         """Take a column, and the place where each name stands first."""
         self._values, self._first = values, first
 
@@ -76,7 +75,7 @@ class ArrowLexicon(Lexicon):
         found: list[str] = self.taken(np.asarray(numbers)).to_pylist()
         return found
 
-    def taken(self, numbers: Codes | Ints) -> pa.Array:
+    def taken(self, numbers: Ints | Longs) -> pa.Array:
         """Return some names as a column."""
         return self._values.take(pa.array(self._first[numbers])).cast(pa.string())
 
@@ -96,7 +95,7 @@ class WholeNumbers(ArrowLexicon):
         """Return the name that has this number."""
         return str(self._least + number)
 
-    def taken(self, numbers: Codes | Ints) -> pa.Array:
+    def taken(self, numbers: Ints | Longs) -> pa.Array:
         """Return some names as a column."""
         return pa.array(np.asarray(numbers, np.int64) + self._least).cast(pa.string())
 
@@ -125,7 +124,7 @@ def read_batch(setup: Setup, batch: pa.RecordBatch) -> CodedRows:
     return _clocks(_column(batch, columns.sender), cause)
 
 
-def read_stamps(setup: Setup, batch: pa.RecordBatch) -> StampedRows:
+def read_stamped(setup: Setup, batch: pa.RecordBatch) -> StampedRows:
     """Return what the stamps of a batch say."""
     names = (setup.columns.sender, setup.columns.destination, setup.columns.cause)
     return StampedRows(setup.rosters, *(_column(batch, name) for name in names))
@@ -152,7 +151,7 @@ def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> Code
     return coded_explicit(lexicon, codes[: len(message)], starts, codes[len(message) :], flags, alone)
 
 
-def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes, array[int] | None]:
+def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints, array[int] | None]:
     """Return the names of ids and causes, the number of each, -1 for null, and of each name whether it is an id."""
     if pa.types.is_integer(message.type) and (pa.types.is_integer(causes.type) or not len(causes)):
         values = _whole(message, causes)
@@ -165,7 +164,7 @@ def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes, arra
     return ArrowLexicon(both, first), codes, id_flags(offsets, data, first)
 
 
-def _distinct(values: pa.Array, offsets: Ints, data: object) -> tuple[Codes, Codes]:
+def _distinct(values: pa.Array, offsets: Longs, data: object) -> tuple[Ints, Ints]:
     """Number values in the order in which they come first, -1 for null; return the place where each stands first, too.
 
     The bytes of value v are those of `data` from `offsets[v]` up to `offsets[v + 1]`.
@@ -176,7 +175,7 @@ def _distinct(values: pa.Array, offsets: Ints, data: object) -> tuple[Codes, Cod
     return codes, first[: Numbering(offsets, data, valid, slots, first).codes(codes)]
 
 
-def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes] | None:
+def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints] | None:
     """Number ids that are whole numbers: as they are, where they are close together."""
     try:
         parts = [each.cast(pa.int64()) for each in (message, causes)]
@@ -199,7 +198,7 @@ def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Codes] | None:
     return WholeNumbers(first, last - first + 1), codes
 
 
-def _codes(indices: pa.Array) -> Codes:
+def _codes(indices: pa.Array) -> Ints:
     """Return numbers, -1 for null; compiled loops take writable buffers alone."""
     filled = indices.fill_null(-1) if indices.null_count else indices
     return np.array(filled.to_numpy(zero_copy_only=False), np.int32)
@@ -212,7 +211,7 @@ def _texts_of(ids: pa.Array) -> pa.Array:
     return pa.array([id_text(each) for each in ids.to_pylist()], pa.large_string())
 
 
-def _flat_causes(column: pa.Array) -> tuple[Codes, pa.Array] | None:
+def _flat_causes(column: pa.Array) -> tuple[Ints, pa.Array] | None:
     """Return where the causes of each row begin, and all causes; None where a value must be looked at by itself."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column) + 1, np.int32), column.slice(0, 0)
@@ -278,7 +277,7 @@ def _family(kind: pa.DataType) -> Family | None:
     return None if pa.types.is_nested(kind) else "other"
 
 
-def _flat_clocks(column: pa.Array) -> tuple[Codes, list[Field], Codes, Ints] | None:
+def _flat_clocks(column: pa.Array) -> tuple[Ints, list[Field], Ints, Longs] | None:
     """Return where each clock of a column begins, the names, their codes and the counts.
 
     None where the column is no map of whole numbers, or a count is missing: such rows are read one by one.
@@ -303,7 +302,7 @@ def times_in(batch: pa.RecordBatch, columns: Columns) -> Floats | None:
 class Leaving:
     """Rows that leave, in order, by their tickets, and their output columns."""
 
-    tickets: Ints
+    tickets: Longs
     columns: list[pa.Array]
 
     def __len__(self) -> int:
@@ -317,7 +316,7 @@ def leaving(outcomes: Outcomes) -> Leaving:
     position, seconds = np.asarray(made.position), np.asarray(made.held_seconds)
     unplaced, timeless = position == 0, np.isnan(seconds)
     columns = [
-        KIND_NAMES.take(pa.array(np.asarray(made.kind))),
+        OUTCOME_NAMES.take(pa.array(np.asarray(made.kind))),
         pa.array(position, mask=unplaced if unplaced.any() else None),
         _waited(made, outcomes.lexicon),  # type: ignore[arg-type]
         pa.array(np.asarray(made.held_for)),

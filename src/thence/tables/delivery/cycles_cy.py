@@ -18,7 +18,7 @@ except ModuleNotFoundError:
     from thence import _cython as cython
 
 from thence.tables.delivery.outcome_cy import longer
-from thence.tables.delivery.possible_cycles_cy import ALONE, Outlook, components
+from thence.tables.delivery.possible_cycles_cy import ALONE, Outlook, number_components
 
 if cython.compiled:
     from cython.cimports.thence.tables.delivery.coded_rows_cy import CodedRows
@@ -176,5 +176,5 @@ def _groups(causes: list[list[int]]) -> list[int]:
     """Return the group of each row, given the causes of each."""
     start = array("q", [0, *accumulate(map(len, causes))])
     number, low, under, groups = (array("q", [value]) * len(causes) for value in (0, 0, 0, ALONE))
-    components(start, array("q", chain.from_iterable(causes)), array("q", start), number, low, under, groups)
+    number_components(start, array("q", chain.from_iterable(causes)), array("q", start), number, low, under, groups)
     return list(groups)

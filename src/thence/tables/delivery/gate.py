@@ -26,7 +26,7 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key, named_once
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.gate_entry import GateEntry, Refused
+from thence.tables.delivery.gate_entry import GateEntry, TurnRefused
 from thence.tables.delivery.outcome import KINDS, PLACED, Kind
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.policy import Policy
@@ -115,7 +115,7 @@ class Gate:
         """Return a context manager that is entered when all causes of the row are done and a handler may run.
 
         `async with` in asyncio, `with` in threads. Leaving it without an exception finishes the row; an exception makes
-        it fail, and is passed on. Entering raises `Refused` for a row that gets no turn.
+        it fail, and is passed on. Entering raises `TurnRefused` for a row that gets no turn.
 
         Args:
             row: the row to be handled, a mapping with the columns that the gate was made for.
@@ -433,7 +433,7 @@ class Gate:
                 self._refuse(entry, entry.outcome, entry.reason)
 
     def _refuse(self, entry: GateEntry, outcome: str, reason: str) -> None:
-        entry.state, entry.outcome, entry.error = "refused", outcome, Refused(outcome, reason)
+        entry.state, entry.outcome, entry.error = "refused", outcome, TurnRefused(outcome, reason)
         self._woken.append(entry)
 
     def _settle(self, entry: GateEntry, outcome: str, freed: list[Outcome], *, wake: bool = True) -> None:

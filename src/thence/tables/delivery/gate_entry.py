@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from thence.tables.delivery.outcome_cy import Outcome
 
 
-class Refused(TraceError):
+class TurnRefused(TraceError):
     """A row does not get its turn: `outcome` says duplicate, quarantined or blocked, `reason` says why."""
 
     def __init__(self, outcome: str, reason: str) -> None:

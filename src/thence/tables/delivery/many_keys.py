@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from thence.tables.contract.numpy_types import Longs
 from thence.tables.delivery.arrow_rows import (
-    Ints,
     Leaving,
     cut,
     in_utc,
     joined,
     leaving,
     read_batch,
-    read_stamps,
+    read_stamped,
     times_in,
 )
 from thence.tables.delivery.columns import Key
@@ -37,9 +37,9 @@ TICKET_BITS = 40
 MOST_CHUNKS = 8
 
 
-def row_ids(number: int | Ints, tickets: Ints) -> Ints:
+def row_ids(number: int | Longs, tickets: Longs) -> Longs:
     """Return rows by the number of their key and their tickets."""
-    found: Ints = (np.asarray(number, np.int64) << TICKET_BITS) | tickets
+    found: Longs = (np.asarray(number, np.int64) << TICKET_BITS) | tickets
     return found
 
 
@@ -54,7 +54,7 @@ class Span(NamedTuple):
 class Chunk:
     """Rows that were held together; `gone` marks those that have left."""
 
-    def __init__(self, ids: Ints, rows: pa.RecordBatch) -> None:
+    def __init__(self, ids: Longs, rows: pa.RecordBatch) -> None:
         """Hold rows; their ids ascend."""
         self.ids, self.rows = ids, rows
         self.gone: NDArray[np.bool_] = np.zeros(len(ids), bool)
@@ -78,7 +78,7 @@ class HeldRows:
         self.recorded = False
         self.count = 0
 
-    def add(self, ids: Ints, rows: pa.RecordBatch) -> None:
+    def add(self, ids: Longs, rows: pa.RecordBatch) -> None:
         """Hold rows; their ids ascend."""
         if not len(ids):
             return
@@ -102,7 +102,7 @@ class HeldRows:
             alive.append(Chunk(ids[order], rows))
         self.chunks = alive
 
-    def pop(self, ids: Ints) -> pa.RecordBatch:
+    def pop(self, ids: Longs) -> pa.RecordBatch:
         """Let rows go; return them in the order of `ids`."""
         found, places, at = [], np.full(len(ids), -1, np.int64), 0
         for chunk in self.chunks:
@@ -119,7 +119,7 @@ class HeldRows:
         ordered = bool((places[1:] > places[:-1]).all())
         return rows if ordered else rows.take(pa.array(places))
 
-    def all(self) -> tuple[Ints, list[pa.RecordBatch]]:
+    def all(self) -> tuple[Longs, list[pa.RecordBatch]]:
         """Return the ids and the rows of all that is held, chunk by chunk."""
         alive = [chunk.alive() for chunk in self.chunks]
         ids = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in alive)])
@@ -146,7 +146,7 @@ class ManyKeys:
         """Keys whose rows cannot be delivered, and why"""
         self.shared = None if setup.by == "stamp" else setup.reading()
         """How rows are read, where no key has a protocol of its own"""
-        self.let_go: list[Ints] | None = None
+        self.let_go: list[Longs] | None = None
         """Where changes are recorded: ids of rows that were held before, and left"""
 
     def reading(self) -> Reading:
@@ -186,7 +186,7 @@ class ManyKeys:
         self.held.compact()
         with without_collection():
             times = times_in(rows, self.setup.columns)
-            stamped = read_stamps(self.setup, rows) if self.setup.by == "stamp" else None
+            stamped = read_stamped(self.setup, rows) if self.setup.by == "stamp" else None
             coded = read_batch(self.setup, rows) if stamped is None else stamped.coded
             out = Outcomes(max(len(rows), 4), coded.lexicon)
             for number, start, stop in spans:
@@ -221,11 +221,11 @@ class ManyKeys:
             picked = picked.take(pa.array(places))
         return joined(picked, out.columns)
 
-    def _note(self, ids: Ints) -> None:
+    def _note(self, ids: Longs) -> None:
         if self.let_go is not None:
             self.let_go.append(ids)
 
-    def _hold(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], here: Ints) -> None:
+    def _hold(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], here: Longs) -> None:
         lengths = [stop - start for _, start, stop in spans]
         numbers = np.repeat(np.array([span.number for span in spans], np.int64), lengths)
         tickets = np.arange(len(rows)) + np.repeat([each.came + 1 - each.start for each in going], lengths)

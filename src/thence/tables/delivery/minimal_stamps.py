@@ -103,7 +103,7 @@ def _later(known: dict[str, int] | None, carried: dict[str, int]) -> dict[str, i
     return known | {s: c for s, c in carried.items() if known.get(s, 0) < c}
 
 
-def from_events(events: Iterable[Event], roster: Roster | None = None) -> Iterator[Stamped]:
+def stamp_run(events: Iterable[Event], roster: Roster | None = None) -> Iterator[Stamped]:
     """Stamp every copy of one run; events come in an order in which causes come first."""
     orders: dict[str | None, _RunOrder] = defaultdict(_RunOrder)
     for event in events:

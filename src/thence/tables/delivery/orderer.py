@@ -30,8 +30,8 @@ from thence.tables.delivery.packing import Texts, pack, unpack
 from thence.tables.delivery.policy import Policy, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
 from thence.tables.delivery.rule_state import resumed, state_of
-from thence.tables.delivery.state import decode as decode_state
-from thence.tables.delivery.state import encode as encode_state
+from thence.tables.delivery.state import decode_state as decode_state
+from thence.tables.delivery.state import encode_state as encode_state
 from thence.tables.delivery.state import ints, spans
 
 Out = dict[str, Field]

@@ -47,7 +47,7 @@ the root of the wait.
 WAITING_COLUMNS: tuple[str, ...] = ("missing", "blocker", "held_for", "held_seconds", "reason")
 """What is told of a row that waits, beside its key and its message."""
 
-SHOWN = 8
+SHOWN_CAUSES = 8
 """How many causes a sentence names."""
 
 
@@ -72,5 +72,5 @@ def counts_all(sender: str, wanted: int, seen: int) -> str:
 
 def listed(names: Sequence[str], total: int | None = None) -> str:
     """Name causes in a sentence: the first few, and how many more of `total` there are."""
-    more = (len(names) if total is None else total) - min(len(names), SHOWN)
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = (len(names) if total is None else total) - min(len(names), SHOWN_CAUSES)
+    return ", ".join(names[:SHOWN_CAUSES]) + (f" and {more} more" if more > 0 else "")

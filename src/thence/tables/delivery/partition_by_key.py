@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from thence.tables.contract.numpy_types import Longs
 
 
 class Parted(NamedTuple):
@@ -27,7 +26,7 @@ class Parted(NamedTuple):
 
 
 def by_key(
-    rows: pa.RecordBatch | pa.Table, key: Sequence[pa.Array], order: Sequence[str], number: Callable[[Ints], Ints]
+    rows: pa.RecordBatch | pa.Table, key: Sequence[pa.Array], order: Sequence[str], number: Callable[[Longs], Longs]
 ) -> Parted:
     """Return rows by key, each key's in the order of these columns, keys by ascending number.
 
@@ -47,7 +46,7 @@ def by_key(
     return Parted(table, numbers[starts].tolist(), [*starts.tolist(), len(code)])
 
 
-def runs(rows: pa.RecordBatch, key: Sequence[str]) -> Ints:
+def runs(rows: pa.RecordBatch, key: Sequence[str]) -> Longs:
     """Return where runs of rows with the same key begin."""
     if not key:
         return np.zeros(min(len(rows), 1), np.int64)
@@ -55,18 +54,18 @@ def runs(rows: pa.RecordBatch, key: Sequence[str]) -> Ints:
     return np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), code[1:] != code[:-1]]))
 
 
-def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Ints:
+def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Longs:
     """Return the places of rows by these columns, null first."""
     by = {}
     for place, values in enumerate(map(rows.column, names)):
         if values.null_count:
             by[f"there {place}"] = values.is_valid()
         by[f"value {place}"] = values
-    found: Ints = pc.sort_indices(pa.table(by), sort_keys=[(name, "ascending") for name in by]).to_numpy()
+    found: Longs = pc.sort_indices(pa.table(by), sort_keys=[(name, "ascending") for name in by]).to_numpy()
     return found.astype(np.int64)
 
 
-def codes(columns: Sequence[pa.Array]) -> Ints:
+def codes(columns: Sequence[pa.Array]) -> Longs:
     """Return a number for each row, the same for rows that are alike, in the order in which they come first."""
     code = np.zeros(len(columns[0]), np.int64)
     for values in columns:
@@ -75,10 +74,10 @@ def codes(columns: Sequence[pa.Array]) -> Ints:
     return code
 
 
-def _by_first(code: Ints) -> Ints:
+def _by_first(code: Longs) -> Longs:
     """Number values in the order in which they come first."""
     coded = pa.array(code).dictionary_encode()
-    found: Ints = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    found: Longs = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 
 

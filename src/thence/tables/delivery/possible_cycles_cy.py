@@ -20,7 +20,7 @@ try:
 except ModuleNotFoundError:
     from thence import _cython as cython
 
-PATIENCE = 1
+LOOK_AFTER = 1
 """How many steps of walks for each row of a step go before the first look."""
 ALONE = -1
 """The group of a row that is on no cycle."""
@@ -32,7 +32,7 @@ class Outlook:
     def __init__(self, rows: int, end: int) -> None:
         """Begin a step."""
         self.rows, self.end = rows, end
-        self.patience = PATIENCE * rows
+        self.patience = LOOK_AFTER * rows
         """how many steps of walks go before the next look"""
         self.seen = -1
         """the row at which the last look ends; -1 if there is none"""
@@ -50,12 +50,12 @@ class Outlook:
         """Note a look, and whether it found anything: if it did though it was a shorter one, the next has to wait."""
         self.seen = seen
         if not found:
-            self.patience = PATIENCE * self.rows
+            self.patience = LOOK_AFTER * self.rows
         elif seen < self.end:
-            self.patience += PATIENCE * self.rows
+            self.patience += LOOK_AFTER * self.rows
 
 
-def components(
+def number_components(
     start: cython.longlong[::1],
     causes: cython.longlong[::1],
     at: cython.longlong[::1],

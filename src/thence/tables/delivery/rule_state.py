@@ -26,8 +26,8 @@ from thence.tables.delivery.state import (
     agree,
     floats,
     ints,
+    reading_terms,
     spans,
-    told,
 )
 
 Named = dict[Hashable, int]
@@ -37,7 +37,7 @@ Named = dict[Hashable, int]
 def state_of(rule: Rule) -> State:
     """Return the state of a rule."""
     rule.tidy()
-    state = State(rule.reading.by, *told(rule.reading), rule.rows, rule.position)
+    state = State(rule.reading.by, *reading_terms(rule.reading), rule.rows, rule.position)
     state.now, state.began, state.doubted = (
         None if isnan(each) else each for each in (rule.now, rule.began, rule.doubted)
     )
@@ -166,10 +166,10 @@ def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[H
             yield HeldRow(ticket, label, -1, 0, since, ahead, came, [], [], told)
         else:
             name, number, span = next(own)
-            yield held_row(rule, (ticket, label, name, number, since, ahead, came), needs[span])
+            yield read_held_row(rule, (ticket, label, name, number, since, ahead, came), needs[span])
 
 
-def held_row(rule: Rule, about: tuple[Any, ...], needs: Sequence[tuple[Any, ...]]) -> HeldRow:
+def read_held_row(rule: Rule, about: tuple[Any, ...], needs: Sequence[tuple[Any, ...]]) -> HeldRow:
     """Return a held row whose source is given by name; `needs`: names, numbers, and whether it is held for each."""
     ticket, label, name, number, since, ahead, came = about
     found = [(rule.named_code(label, other), count) for other, count, _ in needs]

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from thence.tables.delivery.arrow_rows import Ints
+from thence.tables.contract.numpy_types import Longs
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.held_cy import HeldRow
 from thence.tables.delivery.many_keys import TICKET_BITS
@@ -80,12 +80,12 @@ class Segment:
         """Return a table as lists, one for each column; none of a table that is not there."""
         return [column.to_pylist() for column in self.tables[name].columns] if name in self.tables else []
 
-    def ids(self, name: str) -> Ints:
+    def ids(self, name: str) -> Longs:
         """Return the ids of the rows that `held` or `left` names."""
         if name not in self.tables:
             return np.zeros(0, np.int64)
         table = self.tables[name]
-        found: Ints = (table.column("number").to_numpy() << TICKET_BITS) | table.column("ticket").to_numpy()
+        found: Longs = (table.column("number").to_numpy() << TICKET_BITS) | table.column("ticket").to_numpy()
         return found
 
 
@@ -136,7 +136,7 @@ def _renumber(whole: Segment, segments: Sequence[Segment]) -> None:
     places, before = [], 0
     for entry in whole.made:
         places.append(known.setdefault(repr(entry), len(known)))
-    made: list[Ints] = []
+    made: list[Longs] = []
     for segment in segments:
         if "state" in segment.tables:
             made.append(np.array(places, np.int64)[segment.tables["state"].column("made").to_numpy() + before])
@@ -148,7 +148,7 @@ def _renumber(whole: Segment, segments: Sequence[Segment]) -> None:
     whole.made = [whole.made[places.index(place)] for place in range(len(known))]
 
 
-def keep_keys(whole: Segment, chosen: Callable[[Ints], npt.NDArray[np.bool_]]) -> None:
+def keep_keys(whole: Segment, chosen: Callable[[Longs], npt.NDArray[np.bool_]]) -> None:
     """Keep what is known of some keys; `chosen` says of numbers which ones."""
     numbers = {name: table.column("number").to_numpy() for name, table in whole.tables.items() if name != "rows"}
     if "rows" in whole.tables:
@@ -159,7 +159,7 @@ def keep_keys(whole: Segment, chosen: Callable[[Ints], npt.NDArray[np.bool_]]) -
             whole.tables[name] = whole.tables[name].take(pa.array(here))
 
 
-def _latest(code: Ints) -> Ints:
+def _latest(code: Longs) -> Longs:
     """Return the places of the last row of each code, ascending."""
     _, first = np.unique(code[::-1], return_index=True)
     return np.sort(len(code) - 1 - first)

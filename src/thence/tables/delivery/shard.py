@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.tables.delivery.arrow_rows import Ints
+from thence.tables.contract.numpy_types import Longs
 from thence.tables.delivery.checkpoint_terms import made_with
 from thence.tables.delivery.codes_cy import DONE, fingerprint
 from thence.tables.delivery.columns import Key
@@ -29,7 +29,7 @@ from thence.tables.delivery.held_cy import HeldRow
 from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key
 from thence.tables.delivery.packing import pack
 from thence.tables.delivery.partition_by_key import by_key
-from thence.tables.delivery.rule_state import held_row
+from thence.tables.delivery.rule_state import read_held_row
 from thence.tables.delivery.segment import (
     Segment,
     by_number,
@@ -41,7 +41,7 @@ from thence.tables.delivery.segment import (
     table_of,
 )
 from thence.tables.delivery.setup import Setup
-from thence.tables.delivery.state import State, agree, told
+from thence.tables.delivery.state import State, agree, reading_terms
 from thence.tables.delivery.without_collection import without_collection
 
 FOUR = 4
@@ -121,7 +121,7 @@ class Shard(ManyKeys):
         """Take rows in any order; `order` says the order of arrival, and `drop` columns that are not the caller's."""
         columns = [rows.column(name) for name in self.keys.names]
 
-        def numbered(firsts: Ints) -> Ints:
+        def numbered(firsts: Longs) -> Longs:
             values = [column.take(pa.array(firsts)).to_pylist() for column in columns]
             return np.array([self.number(key) for key in zip(*values, strict=True)], np.int64)
 
@@ -237,7 +237,7 @@ class Shard(ManyKeys):
         made: dict[str, int] = {}
         for number in self.touched:
             rule = self.rules[number]
-            about = list(told(rule.reading))
+            about = list(reading_terms(rule.reading))
             place = made.setdefault(repr(about), len(made))
             if place == len(segment.made):
                 segment.made.append(about)
@@ -376,7 +376,7 @@ class Shard(ManyKeys):
                 rule.keep(HeldRow(ticket, label, -1, 0, since, ahead, came, [], [], tuple(waits)))
             else:
                 about = ticket, label, source, count, since, ahead, came
-                rule.keep(held_row(rule, about, list(zip(*needs, strict=True))))
+                rule.keep(read_held_row(rule, about, list(zip(*needs, strict=True))))
         self.held.add(ids[order], fitted(segment.tables["rows"], self.schema).take(pa.array(order)))
 
     def explained(self) -> Iterator[tuple[Key, str | None, Row]]:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from thence.core.model.plain import Row
-from thence.tables.delivery.arrow_rows import Ints
+from thence.tables.contract.numpy_types import Longs
 from thence.tables.delivery.packing import pack, unpack
 from thence.tables.delivery.segment import Segment, fitted, keep_keys, merged
 from thence.tables.delivery.shard import read_segment, segment_name
@@ -39,7 +39,7 @@ class WrittenShard:
         """Return the keys: their numbers, then the columns of their values."""
         return self.segment.tables.get("born")
 
-    def part(self, numbers: Ints) -> bytes:
+    def part(self, numbers: Longs) -> bytes:
         """Return what is known of some keys."""
         some = Segment(self.segment.made, dict(self.segment.tables))
         keep_keys(some, lambda each: np.isin(each, numbers))

@@ -9,14 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from thence.core.model.roster import Roster
+from thence.tables.contract.numpy_types import Ints
 from thence.tables.delivery.coded_rows_cy import CodedRows, Lexicon
 from thence.tables.delivery.packed_stamps import read_packed
 from thence.tables.delivery.reading import Read, Reading
-
-Positions = NDArray[np.int32]
 
 
 class StampedRows:
@@ -54,13 +52,13 @@ class StampedRows:
         self._odd[place], self._own[place] = reading.read(None, sender, destination, stamp), -1
 
 
-def _positions(roster: Roster, names: pa.Array) -> Positions:
+def _positions(roster: Roster, names: pa.Array) -> Ints:
     """Return the positions of processes in a roster, -1 where one is not in it or null."""
     if pa.types.is_null(names.type) or pa.types.is_nested(names.type):
         return np.full(len(names), -1, np.int32)
     coded = names.dictionary_encode()
     known = [roster.position(name) if name in roster else -1 for name in coded.dictionary.to_pylist()]
-    found: Positions = np.array([*known, -1], np.int32)[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    found: Ints = np.array([*known, -1], np.int32)[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return found
 
 

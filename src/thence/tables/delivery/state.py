@@ -1,7 +1,7 @@
 """The state of one key as columns, and its one codec.
 
-*Invariant.* `decode(encode(state)) == state`. A state says by what it was made (kind of causes, protocol, roster) and
-is refused where that differs from what is asked for. Its columns are flat:
+*Invariant.* `decode_state(encode_state(state)) == state`. A state says by what it was made (kind of causes, protocol,
+roster) and is refused where that differs from what is asked for. Its columns are flat:
 
 - of the key: how many rows came, how many have a position, its event time;
 - of each causal order (a label; None is the usual one): the numbers delivered by source, the holes, and for explicit
@@ -102,7 +102,7 @@ _SOURCES = {"delivered_source", "hole_source", "seen_source", "quarantined", "so
 _HEADER = ("by", "protocol", "roster", "rows", "position", "now", "began", "doubted")
 
 
-def encode(state: State, extra: bytes = b"", about: Row | None = None) -> bytes:
+def encode_state(state: State, extra: bytes = b"", about: Row | None = None) -> bytes:
     """Write a state; `extra` is the caller's own (the held rows themselves), and so is `about`."""
     kind = "q" if state.by == "stamp" else "s"
     header: Row = {name: getattr(state, name) for name in _HEADER}
@@ -129,8 +129,8 @@ def _column(name: str, kind: str, value: SourceColumn | Floats | bytes) -> Packe
     return "d" if name in ("since", "ahead") else "q", value
 
 
-def decode(data: bytes | memoryview) -> tuple[State, bytes, Row]:
-    """Return the state that `encode` wrote, with the bytes and the header that came with it."""
+def decode_state(data: bytes | memoryview) -> tuple[State, bytes, Row]:
+    """Return the state that `encode_state` wrote, with the bytes and the header that came with it."""
     header, columns = unpack(data)
     state = State(**{name: header[name] for name in _HEADER})
     empty: SourceColumn = ints() if state.by == "stamp" else Texts.of(())
@@ -164,7 +164,7 @@ def agree(state: State, reading: Reading) -> Reading:
     return fresh
 
 
-def told(reading: Reading) -> tuple[str | None, list[str] | None]:
+def reading_terms(reading: Reading) -> tuple[str | None, list[str] | None]:
     """Return what a state says of a reading: protocol and roster."""
     return reading.protocol, None if reading.roster is None else list(reading.roster.names)
 

@@ -49,7 +49,7 @@ class EngineChoice:
         return f"{who} ({self.why}; --engine {other} for the other)"
 
 
-def choose(asked: str, files: Iterable[Path], *, free: int | None = None) -> EngineChoice:
+def choose_engine(asked: str, files: Iterable[Path], *, free: int | None = None) -> EngineChoice:
     """Choose the engine for some files; `free` is the memory in bytes that counts as free, measured if not given."""
     if asked not in tuple(Engine):
         raise MisuseError(f"no engine {asked!r}; {', '.join(Engine)} are accepted")

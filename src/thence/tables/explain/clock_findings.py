@@ -21,7 +21,7 @@ from typing import Literal
 
 from thence.tables.files.shiviz import ClockEvent
 
-Rule = Literal["step", "ahead", "backwards", "order"]
+ClockRule = Literal["step", "ahead", "backwards", "order"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ClockFinding:
     file: str
     line: int
     host: str
-    rule: Rule
+    rule: ClockRule
     found: str
     proof: bool = field(default=True, compare=False)
     """Whether it shows that a clock is wrong; else a part of the log may be missing."""
@@ -111,7 +111,7 @@ def audit_clocks(events: Iterable[ClockEvent]) -> ClockAudit:
     return result
 
 
-def _finding(event: ClockEvent, rule: Rule, found: str) -> ClockFinding:
+def _finding(event: ClockEvent, rule: ClockRule, found: str) -> ClockFinding:
     return ClockFinding(event.file, event.line, event.host, rule, found)
 
 

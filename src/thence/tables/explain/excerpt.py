@@ -76,7 +76,7 @@ def places_of(events: Iterable[Event], finding: Finding) -> list[RowId]:
     return list(dict.fromkeys([*named, *((e.process, e.index) for e in rows)]))
 
 
-def around(rows: Iterable[RowId], near: int = NEAR) -> tuple[IndexRange, ...]:
+def ranges_around(rows: Iterable[RowId], near: int = NEAR) -> tuple[IndexRange, ...]:
     """Return ranges of indexes around some rows; ranges of one process that touch are merged."""
     found: list[IndexRange] = []
     for process, index in sorted(rows):
@@ -94,7 +94,7 @@ def message_excerpt(events: Sequence[Event], message: str) -> Excerpt:
     if run is None:
         raise MisuseError(f"no run of the trace sends a message {message!r}")
     rows = [(e.process, e.index) for e in events if e.run == run and e.message == message]
-    return Excerpt(run, index_ranges=around(rows))
+    return Excerpt(run, index_ranges=ranges_around(rows))
 
 
 def range_of(text: str, what: str) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from thence.core.model.events import Event
 from thence.tables.contract.row_validity import event_of
-from thence.tables.explain.excerpt import Excerpt, IndexRange, around, message_excerpt, places_of
+from thence.tables.explain.excerpt import Excerpt, IndexRange, message_excerpt, places_of, ranges_around
 from thence.tables.explain.scene import Finding, Origin, RowId
 from thence.tables.files.read import Trace
 from thence.tables.files.source import Quarantined
@@ -44,7 +44,7 @@ def events_around(trace: Trace, run: str, finding: Finding) -> tuple[list[Event]
     """Return the events that `violation_page` shows of a finding, and where each was read."""
     about = _rows(trace, lambda batch: _is_in(batch, "message", finding.messages()), quarantine=True)
     places = places_of([event for _, event in about if event.run == run], finding)
-    return _excerpt(trace, Excerpt(run, index_ranges=around(places)))
+    return _excerpt(trace, Excerpt(run, index_ranges=ranges_around(places)))
 
 
 def events_about(trace: Trace, message: str) -> tuple[list[Event], Origins]:

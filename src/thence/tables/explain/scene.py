@@ -144,6 +144,6 @@ def copied(what: What, copy: Copied) -> Finding:
     return Finding(what, text, copy.destination, copy.message)
 
 
-def set_aside(reason: str, *, place: str, row: RowId | None = None) -> Finding:
+def set_aside_finding(reason: str, *, place: str, row: RowId | None = None) -> Finding:
     """Return the finding that a row could not be used; `place` says where it stood."""
     return Finding("quarantine", f"{place}: {reason}", rows=() if row is None else (row,))

@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 from thence.core.model.events import Event
 from thence.core.model.order import RejectedRow, by_run, usable
 from thence.tables.explain.causality import causal_order
-from thence.tables.files.source import create
+from thence.tables.files.source import open_to_write
 
 if TYPE_CHECKING:
     from perfetto.trace_builder.proto_builder import StreamingTraceProtoBuilder
@@ -33,7 +33,7 @@ def write_perfetto(events: Iterable[Event], target: Path | IO[bytes], *, rejecte
     """Write all runs; return how many rows were written. Rows that cannot be used are appended to `rejected`."""
     runs = by_run(events)
     if isinstance(target, Path):
-        with create(target) as stream:
+        with open_to_write(target) as stream:
             return _write(runs, stream, rejected)
     return _write(runs, target, rejected)
 

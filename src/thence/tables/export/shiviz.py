@@ -24,7 +24,7 @@ from thence.tables.explain.causality import causal_order, vector_clocks
 from thence.tables.explain.clock_findings import executions
 from thence.tables.files.patterns import DELIMITER, EVENT
 from thence.tables.files.shiviz import ClockEvent
-from thence.tables.files.source import create
+from thence.tables.files.source import open_to_write
 
 ShivizLine = tuple[str, dict[str, int], str]
 """Host, clock and text of one event."""
@@ -100,7 +100,7 @@ def text_of(event: Event) -> str:
 
 def _write(found: list[tuple[str, list[ShivizLine]]], target: Path | str | IO[bytes]) -> int:
     if isinstance(target, Path | str):
-        with create(Path(target)) as stream:
+        with open_to_write(Path(target)) as stream:
             return _write(found, stream)
     several = len(found) > 1
     target.write(f"{EVENT}\n{DELIMITER if several else ''}\n".encode())

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ROSTER = "roster"
 FIRST = 1000
 """Rows of each file whose types are looked at before Spark reads them."""
-ACCEPTED = "JSON lines, Parquet, CSV, TSV, Arrow, Delta or Iceberg"
+ACCEPTED_FORMATS = "JSON lines, Parquet, CSV, TSV, Arrow, Delta or Iceberg"
 CORRUPT = "_corrupt_record"
 """Where the text of a line without an object is kept, with as many underscores behind as make it a name of its own."""
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
@@ -101,11 +101,11 @@ def arrival_files(path: str, form: str | None = None, *, records: bool = False) 
     kept: dict[Path, bytes] = {}
     formats = _formats(path, next((each for each in FORMATS if each == form), None), kept, records=records)
     if not formats:
-        raise TraceError(f"{path} holds no arrivals: {ACCEPTED} are accepted")
+        raise TraceError(f"{path} holds no arrivals: {ACCEPTED_FORMATS} are accepted")
     kind = next(iter(formats.values()))
     for file, found in formats.items():
         if found != kind or found == "shiviz":
-            raise MisuseError(f"{file} is {found}; {ACCEPTED} are accepted, one kind at a time")
+            raise MisuseError(f"{file} is {found}; {ACCEPTED_FORMATS} are accepted, one kind at a time")
     return ArrivalFiles(kind, list(formats), kept)
 
 
@@ -116,7 +116,7 @@ def _formats(path: str, form: Format | None, kept: dict[Path, bytes], *, records
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
-            reason = found.reason.replace(SAY_WHICH, f"; {ACCEPTED} are accepted")
+            reason = found.reason.replace(SAY_WHICH, f"; {ACCEPTED_FORMATS} are accepted")
             raise TraceError(f"{file.path}: {reason}")
     return formats
 

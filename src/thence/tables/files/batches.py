@@ -23,7 +23,7 @@ from thence.tables.contract.type_map import arrow_type
 from thence.tables.files.checked_batches import checked, located_batch, numbered, placed_batch, refused_batch
 from thence.tables.files.jsonl import DEEPEST, broken_off, called_in, located_line, too_deep
 from thence.tables.files.line_reader import LINE_LIMIT, Block, blocks, lines_of
-from thence.tables.files.parquet_reader import in_our_words, row_group_batches
+from thence.tables.files.parquet_reader import our_words, row_group_batches
 from thence.tables.files.source import BROKEN
 from thence.tables.files.splits import Split, open_split
 
@@ -77,7 +77,7 @@ def _well_formed(block: Block, split: Split, columns: Sequence[Column], *, needs
         return None
     rows = table.combine_chunks().to_batches()[0]
     lines = numbered(block.first, count)
-    values = {column.name: in_our_words(rows.column(column.theirs), column) for column in columns if column.theirs}
+    values = {column.name: our_words(rows.column(column.theirs), column) for column in columns if column.theirs}
     if "order" in values and values["order"].null_count:
         values["order"] = pc.coalesce(values["order"], pc.add(lines, split.order - 1))
     reasons = pa.nulls(count, pa.string())

@@ -27,12 +27,12 @@ TABLE = "table"
 def input_batches(table: InputTable, columns: Sequence[Column], *, needs: bool = True) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table as batches, see `checked_batches`; `needs` as in `event_of`."""
     from thence.tables.files.checked_batches import event_batch, located_batch
-    from thence.tables.files.parquet_reader import ROWS
+    from thence.tables.files.parquet_reader import BATCH_ROWS
 
     if isinstance(table, DictTable):
         yield located_batch(list(located_input(table, columns, needs=needs)), "", columns)
         return
-    for rows in _own(table, columns).to_batches(max_chunksize=ROWS):
+    for rows in _own(table, columns).to_batches(max_chunksize=BATCH_ROWS):
         yield event_batch(rows, columns, "", 1, needs=needs, coded=True)
 
 
@@ -42,10 +42,10 @@ def located_input(table: InputTable, columns: Sequence[Column], *, needs: bool =
         yield from _located_dicts(table, columns, needs=needs)
         return
     from thence.tables.files.checked_batches import located
-    from thence.tables.files.parquet_reader import ROWS
+    from thence.tables.files.parquet_reader import BATCH_ROWS
 
     first = 1
-    for rows in _own(table, columns).to_batches(max_chunksize=ROWS):
+    for rows in _own(table, columns).to_batches(max_chunksize=BATCH_ROWS):
         yield from located(rows, TABLE, first, needs=needs)
         first += len(rows)
 
@@ -63,12 +63,12 @@ def _located_dicts(table: DictTable, columns: Sequence[Column], *, needs: bool) 
 
 def _own(table: InputTable, columns: Sequence[Column]) -> pa.Table:
     """Return the columns that are ours, under our names."""
-    from thence.tables.files.parquet_reader import in_our_names, unfit
+    from thence.tables.files.parquet_reader import our_columns, unfit
 
     rows = table.arrow(column.theirs for column in columns)
     if reason := unfit(rows.schema, columns):
         raise _unfit(reason, table)
-    return in_our_names(rows, columns)
+    return our_columns(rows, columns)
 
 
 def _unfit(reason: str, table: InputTable) -> MisuseError:

@@ -49,7 +49,7 @@ SAMPLE = 1 << 16
 PARQUET = b"PAR1"
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
 """How an Arrow file begins, and a stream in Arrow's format."""
-KEPT = 1 << 25
+KEPT_BYTES = 1 << 25
 """Bytes of files that are kept between telling their format and reading them."""
 MARK = ".mark"
 """How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
@@ -57,7 +57,7 @@ CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
 FIRST = 100
 """Rows without a required column after which no more are read."""
-LISTED = 20
+LISTED_COLUMNS = 20
 """Names of columns that are listed."""
 CLOCKED = 4
 """Lines in which an object with a clock is looked for."""
@@ -133,7 +133,7 @@ def detect(
                 return "parquet"
             if begins.startswith(ARROW) and not log:
                 return "arrow"
-            if kept is not None and os.fstat(plain.fileno()).st_size + sum(map(len, kept.values())) <= KEPT:
+            if kept is not None and os.fstat(plain.fileno()).st_size + sum(map(len, kept.values())) <= KEPT_BYTES:
                 begins = kept[path] = begins + plain.read()
         with open_bytes(path, begins) as stream:
             raw = stream.read1(SAMPLE)
@@ -208,7 +208,7 @@ def _lacking(text: str, columns: Sequence[Column]) -> Parts | None:
 def say_which(column: Column, found: Iterable[str]) -> Parts:
     """Say which columns there are, and how to name the one that is meant."""
     names = sorted(found)
-    listed = ", ".join(map(visible, names[:LISTED])) + (", ..." if len(names) > LISTED else "")
+    listed = ", ".join(map(visible, names[:LISTED_COLUMNS])) + (", ..." if len(names) > LISTED_COLUMNS else "")
     none = "" if column.required else f", or that none is, by {column.name}="
     return (
         f"found: {listed}; ",

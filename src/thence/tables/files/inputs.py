@@ -4,7 +4,7 @@
 out (`taken`, `made`) is of the caller's kind, and columns that were not asked for are moved as they are.
 
 Kinds are recognised by their methods and by the names of their classes, so that no library is imported for a look
-(`KINDS`). Why narwhals is not used for this: docs/reference/dependencies.md.
+(`INPUT_READERS`). Why narwhals is not used for this: docs/reference/dependencies.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WHOLE = 2**53
 """Floats below it are whole numbers without loss."""
 
 
-def refusal(data: object, accepted: str = ACCEPTED) -> MisuseError:
+def input_refusal(data: object, accepted: str = ACCEPTED) -> MisuseError:
     """Return the error for data that is none of what is accepted."""
     found = f"{type(data).__module__}.{type(data).__qualname__}".removeprefix("builtins.")
     if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data):
@@ -82,7 +82,7 @@ def trace_input(
     if (table := input_table(data)) is not None:
         return table
     if isinstance(data, bytes | Mapping) or not isinstance(data, Iterable):
-        raise refusal(data, ACCEPTED + "; a list of events")
+        raise input_refusal(data, ACCEPTED + "; a list of events")
     given: list[Any] = list(data)
     if given and all(map(is_path, given)):
         return FileNames(given)
@@ -91,7 +91,7 @@ def trace_input(
             raise MisuseError(f"{'columns' if columns else 'kinds'}= is for files and tables; events are in our words")
         return given
     if (table := input_table(given)) is None:
-        raise refusal(given, ACCEPTED + "; a list of events")
+        raise input_refusal(given, ACCEPTED + "; a list of events")
     return table
 
 
@@ -116,7 +116,7 @@ class InputTable(ABC):
 
 def input_table(data: object) -> InputTable | None:
     """Return data as a table, or None if it is no table of a known kind."""
-    return next((made for make in KINDS.values() if (made := make(data)) is not None), None)
+    return next((made for make in INPUT_READERS.values() if (made := make(data)) is not None), None)
 
 
 def _is_of(data: object, name: str, *libraries: str) -> bool:
@@ -166,7 +166,7 @@ def _dicts(data: object) -> InputTable | None:
     return DictTable(data) if all(isinstance(each, Mapping) for each in data) else None
 
 
-KINDS: dict[str, Callable[[object], InputTable | None]] = {
+INPUT_READERS: dict[str, Callable[[object], InputTable | None]] = {
     "pandas": _pandas,
     "polars": _polars,
     "narwhals": _narwhals,

@@ -23,7 +23,7 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import EVENT_COLUMNS, Called, Column, called_by, their_names
 from thence.tables.contract.row_validity import event_of, readable, row_of, shown
 from thence.tables.files.line_reader import LINE_LIMIT, Line, lines
-from thence.tables.files.source import BROKEN, Quarantined, create, excerpt, first_line
+from thence.tables.files.source import BROKEN, Quarantined, excerpt, first_line, open_to_write
 
 DEEPEST = 200
 """Levels of nesting that a line may have; ours have three, what others add may have more."""
@@ -156,7 +156,7 @@ def format_line(event: Event) -> bytes:
 def write_jsonl(events: Iterable[Event], target: Path | str | IO[bytes]) -> int:
     """Write events to a file (.gz is packed) or a binary stream; return how many."""
     if isinstance(target, Path | str):
-        with create(Path(target)) as stream:
+        with open_to_write(Path(target)) as stream:
             return write_jsonl(events, stream)
     count = 0
     for event in events:
@@ -169,7 +169,7 @@ Located = tuple[int, Event] | Quarantined
 """An event with the number of its line, or what stood there instead."""
 
 
-def located(
+def located_lines(
     stream: io.BufferedIOBase,
     file: str,
     *,

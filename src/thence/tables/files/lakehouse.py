@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Lakehouse = Literal["delta", "iceberg"]
-NAMES: dict[Lakehouse, str] = {"delta": "a Delta table", "iceberg": "an Iceberg table"}
+TABLE_KINDS: dict[Lakehouse, str] = {"delta": "a Delta table", "iceberg": "an Iceberg table"}
 _PACKAGES: dict[Lakehouse, str] = {"delta": "deltalake", "iceberg": "pyiceberg"}
 _VERSION = re.compile(r"v?(\d+)")
 
@@ -37,10 +37,10 @@ def read_lakehouse(folder: Path, kind: Lakehouse) -> pa.Table:
         return _delta(folder) if kind == "delta" else _iceberg(folder)
     except ImportError:
         raise MisuseError(
-            f"{folder} is {NAMES[kind]}, which {_PACKAGES[kind]} reads: pip install 'thence[{kind}]'"
+            f"{folder} is {TABLE_KINDS[kind]}, which {_PACKAGES[kind]} reads: pip install 'thence[{kind}]'"
         ) from None
     except Exception as error:  # each library raises many types of its own
-        raise TraceError(f"{folder} cannot be read as {NAMES[kind]}: {first_line(error)}") from error
+        raise TraceError(f"{folder} cannot be read as {TABLE_KINDS[kind]}: {first_line(error)}") from error
 
 
 def _delta(folder: Path) -> pa.Table:

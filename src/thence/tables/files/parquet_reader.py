@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
 from thence.tables.files.checked_batches import event_batch, located, refused_batch
@@ -26,7 +26,10 @@ from thence.tables.files.memory import SHARE, free_memory
 from thence.tables.files.source import BROKEN, Quarantined, first_line
 from thence.tables.files.splits import Split
 
-ROWS = 1 << 16
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq  # 12 ms, with ssl and S3: loaded where a file is opened, not for lines
+
+BATCH_ROWS = 1 << 16
 """Rows of a batch at most."""
 UNREADABLE = (*BROKEN, pa.ArrowException, UnicodeDecodeError)
 """What reading a damaged file can raise; the last of a name of a column that is not UTF-8."""
@@ -68,6 +71,8 @@ def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Sp
 
 @lru_cache(64)
 def _footer(path: str, size: int, changed: int) -> pq.FileMetaData:
+    import pyarrow.parquet as pq
+
     return pq.read_metadata(path)
 
 
@@ -82,6 +87,8 @@ def _read(split: Split, columns: Sequence[Column]) -> pa.Table | Quarantined:
 
     Texts stay in the dictionaries that Parquet has them in: written out, one long text could stand in every row.
     """
+    import pyarrow.parquet as pq
+
     last = split.first + (split.length or 0) - 1
     try:
         whole = footer(split.file)
@@ -94,7 +101,7 @@ def _read(split: Split, columns: Sequence[Column]) -> pa.Table | Quarantined:
             present = set(file.schema_arrow.names)
             found = [column for column in columns if column.theirs in present]
             names = [column.theirs for column in found]
-            return in_our_names(file.read_row_group(split.group, columns=names, use_threads=False), found)
+            return our_columns(file.read_row_group(split.group, columns=names, use_threads=False), found)
     except (*UNREADABLE, MemoryError) as error:
         lost = (
             f"row group {split.group + 1}, rows {split.first} to {last}, cannot be read as Parquet: {first_line(error)}"
@@ -110,7 +117,7 @@ def _leaves(whole: pq.FileMetaData, group: int, names: Collection[str]) -> tuple
     return texts, sum(rows.column(place).total_uncompressed_size for place in own)
 
 
-def in_our_names(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
+def our_columns(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     """Return those of these columns that a table has, under our names; moments as seconds."""
     found = [column for column in columns if column.theirs in table.column_names]
     table = table.select([column.theirs for column in found])
@@ -118,11 +125,11 @@ def in_our_names(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
         if column.type == "double" and pa.types.is_timestamp(table.schema.types[place]):
             table = table.set_column(place, column.theirs, _in_seconds(table.column(place)))
         elif column.words:
-            table = table.set_column(place, column.theirs, in_our_words(table.column(place), column))
+            table = table.set_column(place, column.theirs, our_words(table.column(place), column))
     return table.rename_columns([column.name for column in found])
 
 
-def in_our_words(values: pa.Array | pa.ChunkedArray, column: Column) -> pa.Array | pa.ChunkedArray:
+def our_words(values: pa.Array | pa.ChunkedArray, column: Column) -> pa.Array | pa.ChunkedArray:
     """Return texts in which the caller's words are ours; other texts stay."""
     if not column.words or pa.types.is_null(values.type):
         return values
@@ -147,7 +154,7 @@ def row_group_batches(
         yield refused_batch([table], columns)
         return
     first = split.first
-    for batch in table.to_batches(max_chunksize=None if coded else ROWS):
+    for batch in table.to_batches(max_chunksize=None if coded else BATCH_ROWS):
         yield event_batch(batch, columns, split.file, first, needs=needs, coded=coded)
         first += len(batch)
 
@@ -161,7 +168,7 @@ def located_row_group(
         yield table
         return
     first = split.first
-    for batch in table.to_batches(max_chunksize=ROWS):
+    for batch in table.to_batches(max_chunksize=BATCH_ROWS):
         yield from located(batch, split.file, first, needs=needs)
         first += len(batch)
 

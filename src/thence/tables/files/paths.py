@@ -18,7 +18,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from thence.errors import MisuseError, TraceError
-from thence.tables.files.lakehouse import NAMES, lakehouse_format
+from thence.tables.files.lakehouse import TABLE_KINDS, lakehouse_format
 
 Paths = str | Path | Iterable[str | Path]
 """What a caller may name files by."""
@@ -103,7 +103,7 @@ def _below(folder: Path, above: list[Path]) -> Iterator[Path]:
             if real in above:
                 raise TraceError(f"{path} is a link back to {real}, a folder it stands in; name what is to be read")
             if kind := lakehouse_format(path):
-                raise MisuseError(f"{path} is {NAMES[kind]}, one of several things in {folder}; name it itself")
+                raise MisuseError(f"{path} is {TABLE_KINDS[kind]}, one of several things in {folder}; name it itself")
             yield from _below(path, [*above, real])
         elif path.is_file():
             yield path

@@ -27,7 +27,7 @@ from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
 from thence.tables.files.formats import FORMATS, RECORDS, WHOLE, Format, Unfit, detect
-from thence.tables.files.jsonl import Located, broken_off, called_in, located, located_line
+from thence.tables.files.jsonl import Located, broken_off, called_in, located_line, located_lines
 from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
 from thence.tables.files.shiviz import ClockEvent, read_shiviz
@@ -335,7 +335,7 @@ def located_rows(split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, nee
     try:
         with open_split(split) as stream:
             called, length = called_in(columns), split.length
-            yield from located(
+            yield from located_lines(
                 stream, split.file, start=split.order, first=split.first, length=length, called=called, needs=needs
             )
     except BROKEN as error:

@@ -16,7 +16,7 @@ from itertools import islice
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message_names import HOPS, name_of, prefix_of, suffix_of
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
@@ -40,7 +40,7 @@ class CopyRow(NamedTuple):
     clear: Clear | None = None
 
 
-Kept = tuple[float | None, int, Kind, str | None, str | None, int, CopyRow | None]
+Kept = tuple[float | None, int, EventKind, str | None, str | None, int, CopyRow | None]
 """time, process, kind, message, label, destinations of a send as a mask, what the rows of a copy tell"""
 
 
@@ -72,11 +72,11 @@ class Recorder:
         name = name_of(self.roster.names[sender], count, label)
         self._note((time, sender, "send", name, label, destinations, None))
 
-    def note_copy(self, time: float | None, process: int, kind: Kind, label: str | None, row: CopyRow) -> None:
+    def note_copy(self, time: float | None, process: int, kind: EventKind, label: str | None, row: CopyRow) -> None:
         """Record that a copy arrived or was delivered."""
         self._note((time, process, kind, row.message, label, 0, row))
 
-    def note_process(self, time: float | None, process: int, kind: Kind, what: str | None = None) -> None:
+    def note_process(self, time: float | None, process: int, kind: EventKind, what: str | None = None) -> None:
         """Record what happens to a process itself: a crash, or (internal) a change of membership."""
         self._note((time, process, kind, what, None, 0, None))
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from thence.tables.files.inputs import ArrowTable, InputTable, input_table, refusal
+from thence.tables.files.inputs import ArrowTable, InputTable, input_refusal, input_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,7 @@ class NarwhalsTable(InputTable):
         native = frame.to_native()
         inner = input_table(native)
         if inner is None:
-            raise refusal(native)
+            raise input_refusal(native)
         self._inner, self.names = inner, inner.names
         # narwhals.stable.v1 has frames of its own; the module of a frame's class, or one above it, wraps
         parts = type(frame).__module__.split(".")

@@ -139,7 +139,7 @@ class _Unpacked(gzip.GzipFile):
         self._under.close()
 
 
-def create(path: Path) -> IO[bytes]:
+def open_to_write(path: Path) -> IO[bytes]:
     """Open a file for writing bytes; .gz is packed without name and time, so equal content is equal bytes."""
     if path.suffix != ".gz":
         return path.open("wb")

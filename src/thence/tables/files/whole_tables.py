@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from thence.tables.files.jsonl import Located
 
 
-def suffix_of(begins: bytes) -> str:
+def ending_of(begins: bytes) -> str:
     """Return how the name of a file would end that begins so: a text that is no JSON is CSV or TSV."""
     packed = ".gz" if begins.startswith(GZIP) else ".zst" if begins.startswith(ZSTD) else ""
     try:
@@ -102,7 +102,7 @@ def event_table(path: Path, kind: Format, columns: Sequence[Column], content: by
 
     from thence.tables.contract.type_map import arrow_type
     from thence.tables.files.inputs import without_views
-    from thence.tables.files.parquet_reader import in_our_names, misfit
+    from thence.tables.files.parquet_reader import misfit, our_columns
 
     types = {
         column.theirs: arrow_type(column.type) if column.type in ("long", "int") else pa.string()
@@ -118,7 +118,7 @@ def event_table(path: Path, kind: Format, columns: Sequence[Column], content: by
     found = misfit(table.schema, columns)
     if found is not None:
         return nameable((f"{found[1]}; ", *say_which(found[0], table.column_names)))
-    return in_our_names(without_views(table), columns)
+    return our_columns(without_views(table), columns)
 
 
 def _with_lists(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
@@ -150,10 +150,10 @@ def table_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table in our names as batches, see `checked_batches`."""
     from thence.tables.files.checked_batches import event_batch
-    from thence.tables.files.parquet_reader import ROWS
+    from thence.tables.files.parquet_reader import BATCH_ROWS
 
     first = 1
-    for batch in _own(table, columns).to_batches(max_chunksize=ROWS):
+    for batch in _own(table, columns).to_batches(max_chunksize=BATCH_ROWS):
         yield event_batch(batch, columns, str(path), first, needs=needs, coded=coded)
         first += len(batch)
 
@@ -161,10 +161,10 @@ def table_batches(
 def table_located(table: pa.Table, path: Path, columns: Sequence[Column], *, needs: bool) -> Iterator[Located]:
     """Yield (row number, event) or a quarantine record for each row of a table in our names."""
     from thence.tables.files.checked_batches import located
-    from thence.tables.files.parquet_reader import ROWS
+    from thence.tables.files.parquet_reader import BATCH_ROWS
 
     first = 1
-    for batch in _own(table, columns).to_batches(max_chunksize=ROWS):
+    for batch in _own(table, columns).to_batches(max_chunksize=BATCH_ROWS):
         yield from located(batch, str(path), first, needs=needs)
         first += len(batch)
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 
-class _Absent(MetaPathFinder):
-    """Says that there is no pandas."""
+class _Absent:
+    """A finder that refuses pandas. It has no base class: importing `importlib.abc` takes 4 ms."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

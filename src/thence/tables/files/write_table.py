@@ -23,7 +23,7 @@ from thence.tables.files.source import PACKED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS = 1 << 16
+WRITTEN_ROWS = 1 << 16
 """Rows that are written at a time."""
 ENDINGS = ".parquet, .csv, .tsv, .jsonl, .json, .ndjson or .arrow, the texts also with .gz or .zst"
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
@@ -72,7 +72,7 @@ def _write(table: pa.Table, path: Path, kind: Format, compression: str | None) -
 
 def _write_lines(table: pa.Table, stream: IO[bytes]) -> None:
     encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
-    for batch in table.to_batches(max_chunksize=ROWS):
+    for batch in table.to_batches(max_chunksize=WRITTEN_ROWS):
         stream.write("".join(encode(row) + "\n" for row in batch.to_pylist()).encode())
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from faststream.exceptions import RejectMessage
 
 from thence.core.model.plain import Field, Fields
-from thence.tables.delivery.gate_entry import Refused
+from thence.tables.delivery.gate_entry import TurnRefused
 from thence.tables.delivery.gate_map import CHOICES
 from thence.tables.delivery.gate_turn import Turn, ask_in_loop
 from thence.tables.sources.kafka_progress import Progress
@@ -157,7 +157,7 @@ class Reader:
         error = handling.error
         if not handling.processed or isinstance(error, asyncio.CancelledError):  # the subscriber ends
             return False
-        if error is None or isinstance(error, Refused) or handling.turn is None:  # without a turn it was unreadable
+        if error is None or isinstance(error, TurnRefused) or handling.turn is None:  # without a turn it was unreadable
             self.settle(handling)
             return False
         if not handling.began:  # `known` raised

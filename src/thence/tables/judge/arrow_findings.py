@@ -27,7 +27,7 @@ from thence.tables.judge.result import (
     key_of,
 )
 
-BATCH = 10_000
+FINDINGS_BATCH = 10_000
 """Findings that are made into rows at a time."""
 
 
@@ -66,8 +66,8 @@ class ArrowFindings(Findings):
         """Yield the rows of a list, sorted."""
         found = self.listed(name)
         order = _null_first(found.select(SORTED_BY[name]))
-        for start in range(0, len(order), BATCH):
-            yield from found.take(order.slice(start, BATCH)).to_pylist()
+        for start in range(0, len(order), FINDINGS_BATCH):
+            yield from found.take(order.slice(start, FINDINGS_BATCH)).to_pylist()
 
     def listed(self, name: ListName) -> pa.Table:
         """Return a list of findings as a table."""

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Bytes, Clocks, Flags, Ints, Longs
 from thence.tables.judge import findings, ids
-from thence.tables.judge.coded_rows import DELIVER, RECEIVE, SEND, CodedRows, as_they_come, code
+from thence.tables.judge.coded_rows import DELIVER, RECEIVE, SEND, CodedRun, as_they_come, code
 from thence.tables.judge.findings import quarantined, tagged
 from thence.tables.judge.label_scan import (
     Copies,
@@ -53,7 +53,7 @@ STATE_CELLS = 24_000_000
 whole, in blocks of columns. Joining takes up to 40 bytes for each.
 """
 
-COLUMNS = ("process", "index", "kind", "message", "label", "order", "file", "line")
+CARRIED_COLUMNS = ("process", "index", "kind", "message", "label", "order", "file", "line")
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ def summarise(
         parts += more
         summary.labels.append(left)
         summary.wanted |= frozenset(want).intersection(left.exports)
-    summary.strangers = packed(_plain(table.select(COLUMNS).take(pa.array(strangers))))
+    summary.strangers = packed(_plain(table.select(CARRIED_COLUMNS).take(pa.array(strangers))))
     summary.receipts = np.flatnonzero(rows.kind[strangers] == RECEIVE).astype(np.int32)
     parts.append(tagged(findings.RUN, run, 1, chunk=chunk, events=len(rows), messages=messages, gaps=gaps))
     parts.append(findings.payload(findings.SUMMARY, run, chunk, pickle.dumps(summary, 5)))
@@ -159,7 +159,7 @@ def summary_of(payloads: Iterable[bytes | pa.Buffer]) -> Summary:
     return summary
 
 
-def _trouble(rows: CodedRows, fate: Bytes) -> str | None:
+def _trouble(rows: CodedRun, fate: Bytes) -> str | None:
     order = rows.order
     if order is None or bool(np.any(order[1:] == order[:-1])):
         return "order is missing or stands twice"
@@ -180,7 +180,7 @@ def _label_trouble(own: LabelRows, matched: Matched) -> str | None:
     return None
 
 
-def _stand(chunk: int, rows: CodedRows, fate: Bytes) -> tuple[Summary, int]:
+def _stand(chunk: int, rows: CodedRun, fate: Bytes) -> tuple[Summary, int]:
     """Return the first and last index of each process that has rows, and the gaps between them."""
     seated = np.flatnonzero(fate != ODD)
     process, index = rows.process[seated], rows.index[seated]
@@ -196,7 +196,7 @@ def _stand(chunk: int, rows: CodedRows, fate: Bytes) -> tuple[Summary, int]:
     return Summary(chunk, names, first[here], last[here], hidden, anywhere), gaps
 
 
-def _strangers(rows: CodedRows, fate: Bytes) -> Longs:
+def _strangers(rows: CodedRun, fate: Bytes) -> Longs:
     """Return the good deliveries and receipts whose message is not sent in the chunk."""
     sent = np.zeros(len(rows.messages) + 1, np.bool_)
     sent[rows.message[(fate == GOOD) & (rows.kind == SEND)]] = True
@@ -205,7 +205,7 @@ def _strangers(rows: CodedRows, fate: Bytes) -> Longs:
 
 
 def _summarise_label(
-    run: str, rows: CodedRows, own: LabelRows, matched: Matched, place: Ints, want: Collection[str], block: int | None
+    run: str, rows: CodedRun, own: LabelRows, matched: Matched, place: Ints, want: Collection[str], block: int | None
 ) -> tuple[list[pa.Table], LabelSummary]:
     opened = open_copies(own, matched)
     exports = _exports(rows, own, matched, opened, want)
@@ -262,7 +262,7 @@ def _narrow(clocks: Clocks) -> Clocks:
     return clocks.astype(np.uint16) if clocks.size and int(clocks.max()) < 1 << 16 else clocks
 
 
-def _exports(rows: CodedRows, own: LabelRows, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
+def _exports(rows: CodedRun, own: LabelRows, matched: Matched, opened: Copies, want: Collection[str]) -> Ints:
     """Return the messages sent here that have open copies, or that other chunks ask for, as they were sent."""
     chosen = np.zeros(len(own.messages), np.bool_)
     chosen[opened.message] = True

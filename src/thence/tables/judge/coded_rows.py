@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from thence.core.model.events import KINDS
+from thence.core.model.events import EVENT_KINDS
 from thence.tables.contract.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column
 from thence.tables.contract.numpy_types import Bytes, Flags, Ints, Longs, fixed
 from thence.tables.contract.type_map import arrow_schema
@@ -24,7 +24,7 @@ from thence.tables.judge.scan import sort_segments
 SEND, DELIVER, RECEIVE, INTERNAL, CRASH, UNKNOWN = range(6)
 KIND_NAMES = ("send", "deliver", "receive", "internal", "crash")
 KIND_CODES = {name: code for code, name in enumerate(KIND_NAMES)}
-assert set(KIND_NAMES) == KINDS
+assert set(KIND_NAMES) == EVENT_KINDS
 
 _CODED = {"kind": Column("kind", "byte", True, "code"), "reason": Column("odd", "string", False, "reason")}
 NORMAL = arrow_schema([_CODED.get(c.name, c) for c in (*JUDGED_COLUMNS, *PLACE_COLUMNS)], nullable=True)
@@ -32,7 +32,7 @@ NORMAL = arrow_schema([_CODED.get(c.name, c) for c in (*JUDGED_COLUMNS, *PLACE_C
 
 
 @dataclass(slots=True)
-class CodedRows:
+class CodedRun:
     """Rows of one run as arrays; `-1` is null in the coded columns."""
 
     process: Ints
@@ -57,7 +57,7 @@ class CodedRows:
         return len(self.process)
 
 
-def code(table: pa.Table) -> CodedRows:
+def code(table: pa.Table) -> CodedRun:
     """Code a normal table of one run; rows stay where they are."""
     count = len(table)
     process, processes = codes_of(table.column("process"))
@@ -67,7 +67,7 @@ def code(table: pa.Table) -> CodedRows:
     order, odd = table.column("order"), table.column("odd")
     kind = table.column("kind").to_numpy().astype(np.int8, copy=False) if count else np.zeros(0, np.int8)
     index = pc.fill_null(table.column("index"), 0).to_numpy().astype(np.int64, copy=False)
-    rows = CodedRows(
+    rows = CodedRun(
         process=fixed(process),
         index=fixed(index),
         kind=fixed(kind),
@@ -130,7 +130,7 @@ def _addresses(column: pa.ChunkedArray, processes: pa.StringArray) -> tuple[Long
     return offsets, destinations, addressed, roster
 
 
-def by_run(table: pa.Table) -> tuple[Ints, list[str | None]]:
+def run_codes(table: pa.Table) -> tuple[Ints, list[str | None]]:
     """Return for each row of a normal table the place of its run in a list of runs; null is a run too."""
     codes, names = codes_of(table.column("run"))
     runs: list[str | None] = names.to_pylist()

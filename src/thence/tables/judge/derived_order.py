@@ -1,8 +1,8 @@
 """An order in which causes come first, from the order of each process and from sends before deliveries.
 
-Invariant. `order_of` returns a permutation of the rows in which each row follows the previous row of its process and
-each delivery follows its send; if there is a cycle, it returns only the rows that could be placed. `on_cycles` marks
-the deliveries from which their own send can be reached, as `core.model.order` defines them.
+Invariant. `derived_order` returns a permutation of the rows in which each row follows the previous row of its process
+and each delivery follows its send; if there is a cycle, it returns only the rows that could be placed. `on_cycles`
+marks the deliveries from which their own send can be reached, as `core.model.order` defines them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _deliveries(sends: Flags, message: Ints, messages: int) -> tuple[Longs, Long
     return grouped(np.where(sends, np.int32(-1), message), messages)
 
 
-def order_of(sends: Flags, process: Ints, index: Longs, message: Ints, processes: int, messages: int) -> Longs:
+def derived_order(sends: Flags, process: Ints, index: Longs, message: Ints, processes: int, messages: int) -> Longs:
     """Return the rows in an order in which causes come first; fewer than all if there is a cycle."""
     following = _following(process, index, processes)
     deliveries, starts = _deliveries(sends, message, messages)
@@ -62,7 +62,7 @@ def on_cycles(sends: Flags, process: Ints, index: Longs, message: Ints, processe
     send_row[message[sends]] = np.flatnonzero(sends)
     number, component = (np.full(count, -1, np.int64) for _ in range(2))
     low, stack, trail, step = (np.zeros(count, np.int64) for _ in range(4))
-    order_cy.components(
+    order_cy.strong_components(
         sends.view(np.uint8), message, following, deliveries, starts, number, low, component, stack, trail, step
     )
     marked: Flags = ~sends & (component == component[send_row[message]])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Bytes, Ints, Longs
-from thence.tables.judge.coded_rows import KIND_NAMES, CodedRows
+from thence.tables.judge.coded_rows import KIND_NAMES, CodedRun
 from thence.tables.judge.usable_in_run import GOOD, OTHER_LABEL, reason
 
 SCHEMA = pa.schema(
@@ -51,12 +51,12 @@ VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, R
 """`violation`: the missing message was delivered later. `absent`: it was never delivered, which no row of its run can
 hide. `possible`: it was never delivered, but a row that is missing or was set aside may hide that.
 """
-LISTED = (RUN, VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE)
+LISTED_TAGS = (RUN, VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE)
 """What is said in the end; the other tags are of parts that still have to be put together."""
 SUMMARY, IDS, WANT, TROUBLE, MOVED = "summary", "ids", "want", "trouble", "moved"
 """`moved`: a chunk is not where it was seen."""
 FindingColumn: TypeAlias = pa.ChunkedArray | pa.Array | np.ndarray | list[str] | list[bytes] | str | int | None
-ROW = 4 << 20
+PAYLOAD_BYTES = 4 << 20
 """Bytes of a payload in one row: Spark keeps a row in one piece, and doubles what it lies in while it grows."""
 
 
@@ -76,9 +76,9 @@ def tagged(tag: str, run: str | None, count: int, **columns: FindingColumn) -> p
 
 
 def payload(tag: str, run: str, chunk: int, data: bytes) -> pa.Table:
-    """Return bytes, compressed, in rows of at most `ROW`, numbered by `index`."""
+    """Return bytes, compressed, in rows of at most `PAYLOAD_BYTES`, numbered by `index`."""
     packed = len(data).to_bytes(8, "little") + pa.compress(data, codec="zstd", asbytes=True)
-    parts = [packed[start : start + ROW] for start in range(0, len(packed), ROW)]
+    parts = [packed[start : start + PAYLOAD_BYTES] for start in range(0, len(packed), PAYLOAD_BYTES)]
     return tagged(tag, run, len(parts), chunk=chunk, index=np.arange(len(parts)), payload=parts)
 
 
@@ -94,7 +94,7 @@ def names(texts: pa.StringArray, codes: Ints | Longs) -> pa.StringArray:
     return texts.take(pa.array(codes, mask=codes < 0))
 
 
-def quarantined(run: str | None, table: pa.Table, rows: CodedRows, fate: Bytes) -> pa.Table:
+def quarantined(run: str | None, table: pa.Table, rows: CodedRun, fate: Bytes) -> pa.Table:
     """Return a row for each that was set aside, with where it stood and why."""
     gone = np.flatnonzero(fate != GOOD)
     if not len(gone):
@@ -112,7 +112,7 @@ def set_aside(run: str | None, table: pa.Table, reasons: list[str]) -> pa.Table:
     return tagged(QUARANTINE, run, len(table), kind=kinds, reason=reasons, **text, **numbers)
 
 
-def _labels_of_sends(rows: CodedRows, fate: Bytes) -> dict[int, str | None]:
+def _labels_of_sends(rows: CodedRun, fate: Bytes) -> dict[int, str | None]:
     sends = np.flatnonzero((rows.kind == 0) & (fate == GOOD))
     labels = names(rows.labels, rows.label[sends]).to_pylist()
     return dict(zip(rows.message[sends].tolist(), labels, strict=True))

@@ -15,7 +15,7 @@ import numpy as np
 
 from thence.tables.contract.numpy_types import Bytes, Clocks, Flags, Ints, Longs
 from thence.tables.judge import order_cy
-from thence.tables.judge.coded_rows import DELIVER, SEND, CodedRows
+from thence.tables.judge.coded_rows import DELIVER, SEND, CodedRun
 from thence.tables.judge.scan import Marks, ScanColumns, locate, match, scan, slots, sort_segments
 
 ClockType = type[np.int32] | type[np.int64]
@@ -73,7 +73,7 @@ class Copies:
     send: Longs
 
 
-def rows_by_label(rows: CodedRows, good: Flags) -> Iterator[LabelRows]:
+def rows_by_label(rows: CodedRun, good: Flags) -> Iterator[LabelRows]:
     """Part the good sends and deliveries by label; there are none without rows."""
     used = np.flatnonzero(good & (rows.kind <= DELIVER))
     labels = rows.label[used]
@@ -83,7 +83,7 @@ def rows_by_label(rows: CodedRows, good: Flags) -> Iterator[LabelRows]:
         yield label_rows(rows, label, chosen, compact=len(kinds) > 1)
 
 
-def label_rows(rows: CodedRows, label: int, chosen: Longs, *, compact: bool) -> LabelRows:
+def label_rows(rows: CodedRun, label: int, chosen: Longs, *, compact: bool) -> LabelRows:
     """Return some rows as a label, with small codes of its own or with those of the run."""
     offsets, destinations = _gathered(rows.offsets, rows.destinations, chosen, rows.kind)
     process, message = rows.process[chosen], rows.message[chosen]

@@ -21,7 +21,7 @@ from thence.tables.judge.coded_rows import KIND_NAMES, NORMAL, UNKNOWN, kind_cod
 from thence.tables.judge.findings import QUARANTINE, tagged
 from thence.tables.judge.result import COLUMNS
 
-NAMES = names_of(JUDGED_COLUMNS)
+JUDGED_NAMES = names_of(JUDGED_COLUMNS)
 """The columns of the event table that an audit reads."""
 _KINDS = [*KIND_NAMES, *[None] * (UNKNOWN + 1 - len(KIND_NAMES))]
 
@@ -53,9 +53,9 @@ def _unplaced(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 def events_of(table: pa.Table) -> list[Event]:
     """Return the rows of a normal table that are events, as events."""
-    names = [name for name in NAMES if name != "destinations"]
+    names = [name for name in JUDGED_NAMES if name != "destinations"]
     found = []
-    for row in table.select([*NAMES, "odd"]).to_pylist():
+    for row in table.select([*JUDGED_NAMES, "odd"]).to_pylist():
         if row["odd"] is None and row["process"] and row["run"] is not None:
             to = row["destinations"]
             own = {name: row[name] for name in names} | {"kind": KIND_NAMES[row["kind"]]}

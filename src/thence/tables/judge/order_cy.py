@@ -167,7 +167,7 @@ def causes_first(
     return tail
 
 
-def components(
+def strong_components(
     sends: cython.const[cython.uchar][::1],
     message: cython.const[cython.int][::1],
     following: cython.const[cython.longlong][::1],

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from thence.errors import MisuseError
 from thence.tables.judge.result import COLUMNS, AuditResult, ListName, RunRow
 
-BATCH = 20_000
+OUTPUT_BATCH = 20_000
 """Rows that are held at a time."""
 _NUMBERS = ("index", "order", "line")
 _STEP = pa.struct([("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()), ("message", pa.string())])
@@ -55,5 +55,5 @@ def _rows(result: AuditResult, name: ListName, paths: int) -> Iterator[Mapping[s
 def _write(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, object]]) -> None:
     stream = iter(rows)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        while some := list(islice(stream, BATCH)):
+        while some := list(islice(stream, OUTPUT_BATCH)):
             writer.write_batch(pa.RecordBatch.from_pylist(some, schema=schema))

@@ -17,8 +17,8 @@ from thence.tables.judge.packing import held, packed, split_by_partition, unpack
 from thence.tables.judge.partition_plan import Plan, owner, partitions_of
 from thence.tables.judge.row_groups import RowGroupPlace, read_groups
 
-DDL = "partition int, run string, chunk bigint, rows bigint, payload binary"
-SCHEMA = pa.schema(
+PACKED_DDL = "partition int, run string, chunk bigint, rows bigint, payload binary"
+PACKED_SCHEMA = pa.schema(
     [
         ("partition", pa.int32()),
         ("run", pa.string()),
@@ -58,8 +58,8 @@ def packed_rows_of(table: pa.Table, plan: Plan, compression: str | None = None) 
         run, chunk = owner(plan, partition)
         own = rows.drop_columns(["run"]) if run is not None and "run" in rows.column_names else rows
         values = [[partition], [run], [chunk], [len(own)], [packed(held(own), compression)]]
-        arrays = [pa.array(value, field.type) for value, field in zip(values, SCHEMA, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        arrays = [pa.array(value, field.type) for value, field in zip(values, PACKED_SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=PACKED_SCHEMA)
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[PackedRows]]:
@@ -72,7 +72,7 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[list[PackedRows]]:
         yield partitions.pop(partition)
 
 
-def joined(packed_rows: list[PackedRows]) -> pa.Table:
+def join_packed(packed_rows: list[PackedRows]) -> pa.Table:
     """Return packed rows as one table, and empty the list on the way to free memory."""
     tables = []
     while packed_rows:

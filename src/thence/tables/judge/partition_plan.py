@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from thence.tables.contract.numpy_types import Ints
-from thence.tables.judge.coded_rows import by_run
+from thence.tables.judge.coded_rows import run_codes
 
 CHUNK_ROWS = 1_000_000
 """Rows of a chunk, and the size up to which a run is judged whole."""
@@ -87,7 +87,7 @@ def chunk_count(rows: int, chunk_rows: int) -> int:
 
 def partitions_of(table: pa.Table, plan: Plan) -> Ints:
     """Return the partition of each row of a normal table."""
-    codes, names = by_run(table)
+    codes, names = run_codes(table)
     partitions = np.array([crc32((name or "").encode()) % plan.shared for name in names], np.int32)[codes]
     for place, name in enumerate(names):
         large = plan.large.get(name) if name is not None else None

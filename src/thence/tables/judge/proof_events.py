@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from thence.tables.contract.numpy_types import Longs
 from thence.tables.judge.normal_table import concatenated
@@ -90,6 +89,8 @@ class RowGroupRows(StoredRows):
 
     def sends(self, names: pa.Array) -> dict[str, int]:
         """Return the `order` of the sends of these messages, found by reading three columns."""
+        import pyarrow.parquet as pq  # lines need none of it
+
         place = self.group.place
         with pq.ParquetFile(place.file) as file:
             table = file.read_row_group(place.group, columns=["kind", "message", "order"], use_threads=False)

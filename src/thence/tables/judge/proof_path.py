@@ -22,14 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Flags, Ints, Longs
-from thence.tables.judge.coded_rows import CodedRows, as_they_come, code
+from thence.tables.judge.coded_rows import CodedRun, as_they_come, code
 from thence.tables.judge.label_scan import CLOCK_BYTES, LabelRows, meet, rows_by_label
 from thence.tables.judge.proof_path_cy import nearer as walk_on
 from thence.tables.judge.scan import ScanColumns, slots
 from thence.tables.judge.usable_in_run import GOOD, fates
 from thence.tables.judge.whole_run import in_order
 
-STEPS = pa.list_(
+PATH_TYPE = pa.list_(
     pa.struct([("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()), ("message", pa.string())])
 )
 FAR = np.int32(2**31 - 1)
@@ -99,7 +99,7 @@ def shortest_paths(table: pa.Table, asked: Sequence[ViolationPair]) -> list[Path
     return found
 
 
-def _in_label(rows: CodedRows, own: LabelRows, codes: Longs) -> list[tuple[int, Path]]:
+def _in_label(rows: CodedRun, own: LabelRows, codes: Longs) -> list[tuple[int, Path]]:
     """Return the paths that one label holds, each with the place of its question."""
     matched = meet(own)
     known = np.full(len(rows.messages) + 1, -1, np.int64)
@@ -163,7 +163,7 @@ class _Nearer:
         return steps[::-1]
 
 
-def _step(rows: CodedRows, own: LabelRows, row: int) -> PathRow:
+def _step(rows: CodedRun, own: LabelRows, row: int) -> PathRow:
     return {
         "process": rows.processes[int(own.processes[own.process[row]])].as_py(),
         "index": int(own.index[row]),

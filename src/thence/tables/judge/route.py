@@ -32,7 +32,7 @@ class Route:
         return f"{self.name}: {self.why}"
 
 
-def choose(
+def choose_route(
     *,
     footers: Footers | None = None,
     look: Callable[[], Plan] | None = None,

@@ -8,13 +8,11 @@ chunk first. A file that is no trace is set aside whole, a row group that cannot
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from thence.tables.contract.columns import JUDGED_COLUMNS
 from thence.tables.files.parquet_reader import UNREADABLE, footer, row_group_batches, unfit
@@ -22,6 +20,10 @@ from thence.tables.files.source import Quarantined, first_line
 from thence.tables.files.splits import Split
 from thence.tables.judge.normal_table import concatenated, of_batch
 from thence.tables.judge.partition_plan import Large, Plan, chunk_count, evenly
+from thence.tables.judge.threads import in_threads
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _READERS = 16
 """Footers that are read at a time."""
@@ -67,8 +69,8 @@ class Footers(NamedTuple):
 
 def read_footers(files: Iterable[Path | str]) -> Footers:
     """Read the footers of Parquet files, some at a time."""
-    with ThreadPoolExecutor(_READERS) as readers:
-        each = list(readers.map(_footer, map(str, files)))
+    names = list(map(str, files))
+    each = list(in_threads(_footer, names, min(_READERS, len(names)))) if names else []
     groups = [group for footer in each for group in footer.groups if group.rows]
     return Footers(groups, [refused for footer in each for refused in footer.refused])
 

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from thence.tables.judge.chunk import summarise
-from thence.tables.judge.coded_rows import by_run
+from thence.tables.judge.coded_rows import run_codes
 from thence.tables.judge.findings import SCHEMA
-from thence.tables.judge.packed_rows import gathered, joined
+from thence.tables.judge.packed_rows import gathered, join_packed
 from thence.tables.judge.rounds_over_chunks import Merging, twice_sent
-from thence.tables.judge.whole_run import judge
+from thence.tables.judge.whole_run import judge_run
 
 Batches = Iterator[pa.RecordBatch]
 BatchFunction = Callable[[Batches], Batches]
@@ -35,7 +35,7 @@ def judging(*, block: int | None, buckets: int) -> BatchFunction:
         for packed in gathered(batches):
             run, chunk, want = packed[0]["run"], packed[0]["chunk"], packed[0].get("want")
             names: frozenset[str] = pickle.loads(want) if want else frozenset()
-            table = joined(packed)
+            table = join_packed(packed)
             if chunk is None or run is None:
                 yield from judged_runs(table, block=block)
             else:
@@ -47,12 +47,12 @@ def judging(*, block: int | None, buckets: int) -> BatchFunction:
 def judged_runs(table: pa.Table, *, block: int | None) -> Batches:
     """Judge all runs of a normal table, each whole."""
     for name, rows in split_by_run(table):
-        yield from _batches(judge(name, rows, block=block))
+        yield from _batches(judge_run(name, rows, block=block))
 
 
 def split_by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
     """Yield the rows of each run of a normal table, in their order."""
-    codes, names = by_run(table)
+    codes, names = run_codes(table)
     if len(names) <= 1:
         yield from ((name, table) for name in names)
         return

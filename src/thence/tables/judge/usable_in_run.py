@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Bytes, Ints, Longs
 from thence.tables.judge import order_cy
-from thence.tables.judge.coded_rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, CodedRows
+from thence.tables.judge.coded_rows import CRASH, DELIVER, INTERNAL, KIND_NAMES, RECEIVE, SEND, CodedRun
 from thence.tables.judge.derived_order import by_process
 from thence.tables.judge.scan import increasing, steps_left_out
 
@@ -22,7 +22,7 @@ NOWHERE = np.iinfo(np.int64).max
 """No index: a process whose rows are all there and usable."""
 
 
-def fates(rows: CodedRows) -> Bytes:
+def fates(rows: CodedRun) -> Bytes:
     """Return for each row of a whole run GOOD or why it is set aside."""
     fate = seats(rows)
     empty = _empty_message(rows)
@@ -31,7 +31,7 @@ def fates(rows: CodedRows) -> Bytes:
     return fate
 
 
-def seats(rows: CodedRows) -> Bytes:
+def seats(rows: CodedRun) -> Bytes:
     """Set aside odd rows and rows whose place (process, index) is taken."""
     fate = np.zeros(len(rows), np.int8)
     if rows.odd:
@@ -53,7 +53,7 @@ def _taken(process: Ints, index: Longs, processes: int) -> Longs:
     return found
 
 
-def _empty_message(rows: CodedRows) -> int:
+def _empty_message(rows: CodedRun) -> int:
     names = rows.messages
     if not len(names):
         return -2
@@ -61,7 +61,7 @@ def _empty_message(rows: CodedRows) -> int:
     return place if place >= 0 else -2
 
 
-def reason(rows: CodedRows, row: int, fate: int, sent_label: str | None = None) -> str:
+def reason(rows: CodedRun, row: int, fate: int, sent_label: str | None = None) -> str:
     """Say why a row is set aside, in the words of `core.model.order`."""
     message = rows.messages[int(rows.message[row])].as_py() if rows.message[row] >= 0 else None
     process = rows.processes[int(rows.process[row])].as_py() if rows.process[row] >= 0 else None
@@ -84,7 +84,7 @@ def reason(rows: CodedRows, row: int, fate: int, sent_label: str | None = None) 
     return "it happened before its own cause (cycle)"
 
 
-def gaps(rows: CodedRows) -> int:
+def count_gaps(rows: CodedRun) -> int:
     """Count the places at which the indexes of a process leave something out; odd rows have no place."""
     usable = np.ones(len(rows), np.bool_)
     if rows.odd:
@@ -103,7 +103,7 @@ def _left_out(process: Ints, index: Longs, processes: int, start: int | None) ->
     return process[found], before[found] + 1
 
 
-def doubts(rows: CodedRows, fate: Bytes, gaps: int, *, start: int | None = 0) -> tuple[Longs, bool]:
+def doubts(rows: CodedRun, fate: Bytes, gaps: int, *, start: int | None = 0) -> tuple[Longs, bool]:
     """Return, for each process, the first index where it may have a row that is not usable (`core.model.order`).
 
     A process that has none gets `NOWHERE`. The flag says that some row may lie anywhere, in any process. `start` is

@@ -1,8 +1,8 @@
 """All that is known of one run from all its rows: what `core.model.order.judge` defines.
 
-Invariant. `judge(table)` finds what `core.model.order.judge` finds in the same rows, taken in their `order` where every
-row has one. That order is used only if causes come first in it; else one is derived, and deliveries on cycles are set
-aside.
+Invariant. `judge_run(table)` finds what `core.model.order.judge` finds in the same rows, taken in their `order` where
+every row has one. That order is used only if causes come first in it; else one is derived, and deliveries on cycles are
+set aside.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from thence.tables.contract.numpy_types import Ints, Longs
-from thence.tables.judge.coded_rows import CodedRows, as_they_come, code
-from thence.tables.judge.derived_order import on_cycles, order_of
+from thence.tables.judge.coded_rows import CodedRun, as_they_come, code
+from thence.tables.judge.derived_order import derived_order, on_cycles
 from thence.tables.judge.findings import (
     ABSENT,
     DUPLICATE,
@@ -38,10 +38,10 @@ from thence.tables.judge.label_scan import (
 )
 from thence.tables.judge.scan import ASTRAY, increasing
 from thence.tables.judge.scan import DUPLICATE as REPEATED
-from thence.tables.judge.usable_in_run import CYCLE, GOOD, doubts, fates, gaps
+from thence.tables.judge.usable_in_run import CYCLE, GOOD, count_gaps, doubts, fates
 
 
-def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.Table:
+def judge_run(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.Table:
     """Judge all rows of one run, a normal table, and return the findings with one `run` row of counts."""
     table = as_they_come(table)
     rows = code(table)
@@ -49,7 +49,7 @@ def judge(run: str | None, table: pa.Table, *, block: int | None = None) -> pa.T
     ordered = [in_order(own) for own in rows_by_label(rows, fate == GOOD)]
     for _, cyclic in ordered:
         fate[cyclic] = CYCLE
-    left_out = gaps(rows)
+    left_out = count_gaps(rows)
     doubtful, anywhere = doubts(rows, fate, left_out)
     if anywhere:
         doubtful[:] = 0
@@ -72,7 +72,7 @@ def in_order(own: LabelRows) -> tuple[LabelRows, Longs]:
     )
     if increasing(own.process, own.index, own.width) and not _deliveries_first(own):
         return own, none_of_them
-    order = order_of(*arrays)
+    order = derived_order(*arrays)
     if len(order) == len(own.row):
         return reordered(own, order), none_of_them
     cyclic = on_cycles(*arrays)
@@ -89,7 +89,7 @@ def _deliveries_first(own: LabelRows) -> bool:
 
 
 def judge_label(
-    run: str | None, rows: CodedRows, own: LabelRows, doubtful: Longs, *, block: int | None = None
+    run: str | None, rows: CodedRun, own: LabelRows, doubtful: Longs, *, block: int | None = None
 ) -> list[pa.Table]:
     """Return the findings in one label whose rows are good and in order; `doubtful` is what `usable.doubts` says."""
     matched = meet(own)
@@ -116,7 +116,7 @@ def judge_label(
 
 
 def violations(
-    run: str | None, rows: CodedRows, own: LabelRows, destination: Ints, missing: Ints, early: Longs, tag: str
+    run: str | None, rows: CodedRun, own: LabelRows, destination: Ints, missing: Ints, early: Longs, tag: str
 ) -> pa.Table:
     """Return a row for each violation: the missing message, its destination, and the row that delivers `early`."""
     return tagged(
@@ -136,7 +136,7 @@ def repeats(own: LabelRows, matched: Matched) -> Longs:
     return np.sort(np.concatenate([np.flatnonzero(matched.role == REPEATED), again]))
 
 
-def copies(tag: str, run: str | None, rows: CodedRows, own: LabelRows, which: Longs) -> pa.Table:
+def copies(tag: str, run: str | None, rows: CodedRun, own: LabelRows, which: Longs) -> pa.Table:
     """Return a row for each of some deliveries."""
     return tagged(
         tag, run, len(which),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thence.tables.sinks.refusal import Refused
+from thence.tables.sinks.refusal import RowRefused
 from thence.tables.sinks.sql_sink import SqlSink, sql
 
-__all__ = ["Refused", "SqlSink", "sql"]
+__all__ = ["RowRefused", "SqlSink", "sql"]

@@ -15,7 +15,7 @@ import json
 
 import sqlalchemy as sa
 
-from thence.tables.sources import Transaction
+from thence.tables.sources import WholeTransaction
 from thence.tables.sources.commits import LogPosition
 
 _LENGTH = 190  # a primary key of two such columns fits every engine of MySQL
@@ -43,14 +43,14 @@ class Positions:
         """Work on this table."""
         self.table = table
 
-    def claim(self, connection: sa.Connection, unit: Transaction) -> bool:
+    def claim(self, connection: sa.Connection, unit: WholeTransaction) -> bool:
         """Note that the target has a transaction from now on; False if it has it already."""
         if unit.kind == "transaction" and unit.in_commit_order and unit.place is not None:
             return self._advance(connection, unit, unit.place)
         name = unit.kind if unit.kind == "snapshot" else f"{unit.kind} {unit.id or unit.name}"
         return self._insert(connection, unit, name, "")
 
-    def _advance(self, connection: sa.Connection, unit: Transaction, place: LogPosition) -> bool:
+    def _advance(self, connection: sa.Connection, unit: WholeTransaction, place: LogPosition) -> bool:
         table, log = self.table.c, _short(place.log)
         here = (table.source == unit.source) & (table.log == log)
         while True:
@@ -65,7 +65,7 @@ class Positions:
             if connection.execute(moved.values(**values, transactions=table.transactions + 1)).rowcount:
                 return True
 
-    def _insert(self, connection: sa.Connection, unit: Transaction, log: str, place: str) -> bool:
+    def _insert(self, connection: sa.Connection, unit: WholeTransaction, log: str, place: str) -> bool:
         log = _short(log)
         here = (self.table.c.source == unit.source) & (self.table.c.log == log)
         if connection.execute(sa.select(self.table.c.log).where(here)).first() is not None:

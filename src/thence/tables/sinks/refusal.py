@@ -6,13 +6,13 @@ import json
 
 from thence.core.model.plain import Fields
 from thence.errors import TraceError
-from thence.tables.sources import Transaction
+from thence.tables.sources import WholeTransaction
 
 
-class Refused(TraceError):
+class RowRefused(TraceError):
     """The target refused a row; nothing of its transaction was written."""
 
-    def __init__(self, transaction: Transaction, number: int | None, change: Fields | None, reason: str) -> None:
+    def __init__(self, transaction: WholeTransaction, number: int | None, change: Fields | None, reason: str) -> None:
         """Name the transaction, the row and the reason.
 
         Args:

@@ -17,11 +17,11 @@ from sqlalchemy.dialects import mysql
 
 from thence.errors import MisuseError
 from thence.tables.sinks.positions import Positions, positions_table
-from thence.tables.sinks.refusal import Refused
-from thence.tables.sinks.steps import Statements, Step, steps
-from thence.tables.sinks.target import Tables, Target
+from thence.tables.sinks.refusal import RowRefused
+from thence.tables.sinks.steps import Statements, TableStep, steps
+from thence.tables.sinks.target import Target, TargetTables
 from thence.tables.sinks.values import Unusable
-from thence.tables.sources import Transaction
+from thence.tables.sources import WholeTransaction
 
 OnRefusal = Literal["stop", "dead-letter"]
 DIALECTS = ("postgresql", "mysql", "mariadb", "sqlite")
@@ -32,7 +32,7 @@ _MYSQL_REFUSALS = {1264, 1292, 1364, 1366, 1406, 3819, 4025}
 
 def sql(
     engine: sa.Engine,
-    tables: Tables,
+    tables: TargetTables,
     *,
     positions: str = "thence_positions",
     refused: OnRefusal = "stop",
@@ -53,7 +53,7 @@ def sql(
             names (`customer` or `public.customer`) to the target's; a table that maps to None is left out. Every table
             of the target needs a primary key.
         positions: the table that says how far the target is; it is created if missing.
-        refused: what happens if the target refuses a row. `stop` raises `Refused`. `dead-letter` writes the whole
+        refused: what happens if the target refuses a row. `stop` raises `RowRefused`. `dead-letter` writes the whole
             transaction into the table `dead_letters`, with the reason beside the refused row, and goes on.
         dead_letters: the name of that table.
     """
@@ -67,7 +67,7 @@ def sql(
 class SqlSink:
     """A target and how far it is. One thread at a time; several processes may apply the same transactions."""
 
-    def __init__(self, engine: sa.Engine, tables: Tables, positions: str, dead_letters: str | None) -> None:
+    def __init__(self, engine: sa.Engine, tables: TargetTables, positions: str, dead_letters: str | None) -> None:
         """Connect, check the target, and create the tables that the sink keeps; use `sql`.
 
         Args:
@@ -92,7 +92,7 @@ class SqlSink:
         self.applied = self.repeated = self.refused = 0
         """transactions that were written, were there already, and went to the dead letters"""
 
-    def apply(self, transaction: Transaction) -> bool:
+    def apply(self, transaction: WholeTransaction) -> bool:
         """Write a transaction with its position; return False if the target has it, or took it as a dead letter.
 
         Args:
@@ -100,10 +100,10 @@ class SqlSink:
         """
         try:
             written = self._write(transaction, single=False)
-        except Refused:
+        except RowRefused:
             try:  # once more, row by row, to find the row
                 written = self._write(transaction, single=True)
-            except Refused as error:
+            except RowRefused as error:
                 if self._dead_letters is None:
                     raise
                 self._bury(transaction, error, self._dead_letters)
@@ -113,7 +113,7 @@ class SqlSink:
         self.repeated += not written
         return written
 
-    def write(self, transactions: Iterable[Transaction]) -> int:
+    def write(self, transactions: Iterable[WholeTransaction]) -> int:
         """Apply transactions in their order; return how many were written.
 
         Args:
@@ -146,7 +146,7 @@ class SqlSink:
 
     # -- one transaction -------------------------------------------------------------------------------------------
 
-    def _write(self, unit: Transaction, *, single: bool) -> bool:
+    def _write(self, unit: WholeTransaction, *, single: bool) -> bool:
         connection = self._connection
         number: int | None = None
         try:
@@ -165,12 +165,12 @@ class SqlSink:
                 raise
             number = error.number if isinstance(error, Unusable) else number
             change = None if number is None else next(each for n, each in enumerate(unit, 1) if n == number)
-            raise Refused(unit, number, change, reason) from error
+            raise RowRefused(unit, number, change, reason) from error
         finally:
             _undo(connection)  # after a commit it does nothing
         return True
 
-    def _bury(self, unit: Transaction, refusal: Refused, table: sa.Table) -> None:
+    def _bury(self, unit: WholeTransaction, refusal: RowRefused, table: sa.Table) -> None:
         """Write a transaction to the dead letters, with its position."""
         connection = self._connection
         with connection.begin():
@@ -185,9 +185,9 @@ class SqlSink:
                 connection.execute(sa.insert(table), values)
 
 
-def _rows(step: Step) -> Iterator[Step]:
+def _rows(step: TableStep) -> Iterator[TableStep]:
     for row, number in zip(step.rows, step.numbers, strict=True):
-        yield Step(step.action, step.table, step.columns, [row], [number])
+        yield TableStep(step.action, step.table, step.columns, [row], [number])
 
 
 def _dead_letter_table(name: str, metadata: sa.MetaData) -> sa.Table:

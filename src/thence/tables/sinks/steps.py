@@ -21,7 +21,7 @@ from thence.core.model.plain import Fields
 from thence.errors import MisuseError
 from thence.tables.sinks.target import Target, nullable
 from thence.tables.sinks.values import UNAVAILABLE, Unusable, converted
-from thence.tables.sources import Transaction
+from thence.tables.sources import WholeTransaction
 
 MANY = 1000
 """rows of one statement"""
@@ -30,7 +30,7 @@ Values = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Step:
+class TableStep:
     """Rows of one table that one statement changes; `numbers` are the places of their changes, from 1."""
 
     action: Action
@@ -40,20 +40,20 @@ class Step:
     numbers: list[int] = field(default_factory=list)
 
 
-def steps(unit: Transaction, target: Target) -> Iterator[Step]:
+def steps(unit: WholeTransaction, target: Target) -> Iterator[TableStep]:
     """Return what applies a transaction."""
     if unit.kind == "snapshot":
         return _runs(_snapshot(unit, target))
     return _runs(_each(_numbered(unit), target))
 
 
-def _numbered(unit: Transaction) -> Iterator[tuple[int, Fields]]:
+def _numbered(unit: WholeTransaction) -> Iterator[tuple[int, Fields]]:
     return enumerate(unit, 1)
 
 
-def _runs(single: Iterable[Step]) -> Iterator[Step]:
+def _runs(single: Iterable[TableStep]) -> Iterator[TableStep]:
     """Join neighbours that one statement can serve."""
-    run: Step | None = None
+    run: TableStep | None = None
     for step in single:
         same = run is not None and (run.action, run.table, run.columns) == (step.action, step.table, step.columns)
         if run is not None and same and len(run.rows) < MANY:
@@ -67,9 +67,9 @@ def _runs(single: Iterable[Step]) -> Iterator[Step]:
         yield run
 
 
-def _each(changes: Iterable[tuple[int, Fields]], target: Target) -> Iterator[Step]:
+def _each(changes: Iterable[tuple[int, Fields]], target: Target) -> Iterator[TableStep]:
     held: tuple[int, Fields, sa.Table] | None = None  # a delete that may be half of an update of its key
-    emptied: list[Step] = []
+    emptied: list[TableStep] = []
     for number, change in changes:
         op, table = change.get("op"), target.table(change) if change.get("op") != "m" else None
         if held is not None:
@@ -79,7 +79,7 @@ def _each(changes: Iterable[tuple[int, Fields]], target: Target) -> Iterator[Ste
                 continue
             yield _delete(*before)
         if op == "t" and table is not None:
-            emptied.append(Step("empty", table, (), [{}], [number]))
+            emptied.append(TableStep("empty", table, (), [{}], [number]))
             continue
         yield from _children_first(emptied, target)
         emptied = []
@@ -96,11 +96,11 @@ def _each(changes: Iterable[tuple[int, Fields]], target: Target) -> Iterator[Ste
     yield from _children_first(emptied, target)
 
 
-def _children_first(emptied: list[Step], target: Target) -> list[Step]:
+def _children_first(emptied: list[TableStep], target: Target) -> list[TableStep]:
     return sorted(emptied, key=lambda step: -target.order.get(step.table, 0))
 
 
-def _snapshot(unit: Transaction, target: Target) -> Iterator[Step]:
+def _snapshot(unit: WholeTransaction, target: Target) -> Iterator[TableStep]:
     """Yield the rows parents first; foreign keys on a cycle that cannot be deferred are filled in at the end."""
     late = _late_columns(target)
     for table in target.order:
@@ -172,14 +172,14 @@ def _known_key(change: Fields, table: sa.Table, *images: str) -> Values:
 
 
 Of = ParamSpec("Of")
-Made = TypeVar("Made")
+MadeStatements = TypeVar("MadeStatements")
 
 
-def _of_change(make: Callable[Concatenate[int, Of], Made]) -> Callable[Concatenate[int, Of], Made]:
+def _of_change(make: Callable[Concatenate[int, Of], MadeStatements]) -> Callable[Concatenate[int, Of], MadeStatements]:
     """Let an unusable value say the number of its change, the first argument."""
 
     @wraps(make)
-    def numbered(number: int, /, *args: Of.args, **options: Of.kwargs) -> Made:
+    def numbered(number: int, /, *args: Of.args, **options: Of.kwargs) -> MadeStatements:
         try:
             return make(number, *args, **options)
         except Unusable as error:
@@ -190,31 +190,31 @@ def _of_change(make: Callable[Concatenate[int, Of], Made]) -> Callable[Concatena
 
 
 @_of_change
-def _upsert(number: int, change: Fields, table: sa.Table) -> Step:
+def _upsert(number: int, change: Fields, table: sa.Table) -> TableStep:
     _known_key(change, table, "after")
     values = _values(change["after"], table)
-    return Step("upsert", table, tuple(values), [values], [number])
+    return TableStep("upsert", table, tuple(values), [values], [number])
 
 
 @_of_change
-def _update(number: int, change: Fields, table: sa.Table) -> Step:
+def _update(number: int, change: Fields, table: sa.Table) -> TableStep:
     key = _known_key(change, table, "before", "after")
     values = _values(change.get("after") or {}, table)
-    return Step("update", table, tuple(values), [key | values], [number])
+    return TableStep("update", table, tuple(values), [key | values], [number])
 
 
 @_of_change
-def _delete(number: int, change: Fields, table: sa.Table) -> Step:
-    return Step("delete", table, (), [_known_key(change, table, "before", "key")], [number])
+def _delete(number: int, change: Fields, table: sa.Table) -> TableStep:
+    return TableStep("delete", table, (), [_known_key(change, table, "before", "key")], [number])
 
 
 @_of_change
-def _new_key(number: int, before: Fields, change: Fields, table: sa.Table) -> Step | None:
+def _new_key(number: int, before: Fields, change: Fields, table: sa.Table) -> TableStep | None:
     old, new = _key(before, table, "before", "key"), _key(change, table, "after")
     if old is None or new is None or old == new:
         return None
     values = _values(change["after"], table)
-    return Step("update", table, tuple(values), [old | values], [number])
+    return TableStep("update", table, tuple(values), [old | values], [number])
 
 
 def _type(column: sa.Column[Any]) -> Any:
@@ -240,7 +240,7 @@ class Statements:
         }.get(dialect)
         self._made: dict[tuple[str, str, tuple[str, ...]], Any] = {}
 
-    def run(self, connection: sa.Connection, step: Step) -> None:
+    def run(self, connection: sa.Connection, step: TableStep) -> None:
         """Run one step: upsert, update or delete its rows, or empty its table."""
         if step.action == "update":
             for row in step.rows:
@@ -253,12 +253,12 @@ class Statements:
         else:
             connection.execute(self._statement(step.action, step), step.rows)
 
-    def _update(self, connection: sa.Connection, step: Step, row: Values) -> None:
+    def _update(self, connection: sa.Connection, step: TableStep, row: Values) -> None:
         if not connection.execute(self._statement("update", step), row).rowcount:
             values = {name: row[name] for name in step.columns}
             connection.execute(self._statement("insert", step), values)
 
-    def _statement(self, action: str, step: Step) -> Any:
+    def _statement(self, action: str, step: TableStep) -> Any:
         which = (action, step.table.fullname, step.columns)
         if which not in self._made:
             self._made[which] = self._build(action, step.table, step.columns)

@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from thence.core.model.plain import Fields
 from thence.errors import MisuseError
 
-Tables = Iterable[str] | Mapping[str, str | sa.Table | None]
+TargetTables = Iterable[str] | Mapping[str, str | sa.Table | None]
 
 
 class Target:
     """Where the changes of each source table go."""
 
-    def __init__(self, connection: sa.Connection, tables: Tables) -> None:
+    def __init__(self, connection: sa.Connection, tables: TargetTables) -> None:
         """Reflect the tables that are named; a source table that maps to None is left out."""
         named: dict[str, str | sa.Table | None] = (
             dict(tables) if isinstance(tables, Mapping) else {str(name): str(name) for name in tables}

@@ -18,7 +18,7 @@ from thence.tables.sources.observed import observed
 from thence.tables.sources.otlp import from_spans, orphans
 from thence.tables.sources.outbox import OUTBOX_PRESETS, from_outbox
 from thence.tables.sources.skew import Skew, skews
-from thence.tables.sources.whole import Transaction, WholeTransactions, whole_transactions
+from thence.tables.sources.whole import WholeTransaction, WholeTransactions, whole_transactions
 
 __all__ = [
     "AGENT_PRESETS",
@@ -27,7 +27,7 @@ __all__ = [
     "Arrival",
     "Record",
     "Skew",
-    "Transaction",
+    "WholeTransaction",
     "WholeTransactions",
     "from_change",
     "from_changes",

@@ -16,23 +16,23 @@ from typing import NamedTuple
 from thence.core.model.plain import Field
 from thence.errors import MisuseError
 
-Record = Mapping[str, Field]
+AgentRecord = Mapping[str, Field]
 Shaped = dict[str, Field]
 
 
 class AgentPreset(NamedTuple):
     """How a run is read, and the documentation that says what its records hold."""
 
-    read: Callable[[list[Record]], list[Shaped]]
+    read: Callable[[list[AgentRecord]], list[Shaped]]
     documented: str
 
 
-def openai_items(records: list[Record]) -> list[Shaped]:
+def openai_items(records: list[AgentRecord]) -> list[Shaped]:
     """Read the items of a run, as `RunResult.to_input_list()` gives them."""
     return [_item(record) for record in records]
 
 
-def _item(record: Record) -> Shaped:
+def _item(record: AgentRecord) -> Shaped:
     kind, call = str(record.get("type") or ""), record.get("call_id")
     if call and kind.endswith("_output"):
         return _shaped(record, f"{call}/output", [str(call)], "run", str(call))
@@ -42,7 +42,7 @@ def _item(record: Record) -> Shaped:
     return _shaped(record, None if own is None else str(own), [], "run", str(own))
 
 
-def langgraph_events(records: list[Record]) -> list[Shaped]:
+def langgraph_events(records: list[AgentRecord]) -> list[Shaped]:
     """Read the events of a run, as `astream_events(..., version="v2")` gives them."""
     calls: dict[str, str] = {}
     for record in records:
@@ -54,7 +54,7 @@ def langgraph_events(records: list[Record]) -> list[Shaped]:
     return [_step(record, calls, chunks) for record in records]
 
 
-def _step(record: Record, calls: dict[str, str], chunks: dict[str, int]) -> Shaped:
+def _step(record: AgentRecord, calls: dict[str, str], chunks: dict[str, int]) -> Shaped:
     run, parents = record.get("run_id"), list(record.get("parent_ids") or ())
     phase = str(record.get("event") or "").rpartition("_")[2]
     if not run or phase not in ("start", "stream", "end", "error"):
@@ -71,7 +71,7 @@ def _step(record: Record, calls: dict[str, str], chunks: dict[str, int]) -> Shap
     return _shaped(record, f"{run}/end", causes, root, source)
 
 
-def ag_ui_events(records: list[Record]) -> list[Shaped]:
+def ag_ui_events(records: list[AgentRecord]) -> list[Shaped]:
     """Read the events of one run of the AG-UI protocol, in its JSON form."""
     runs = {str(record["runId"]) for record in records if record.get("runId")}
     if len(runs) > 1:
@@ -81,7 +81,7 @@ def ag_ui_events(records: list[Record]) -> list[Shaped]:
     return [_event(record, run, bool(runs), chunks) for record in records]
 
 
-def _event(record: Record, run: str, begun: bool, chunks: dict[str, int]) -> Shaped:
+def _event(record: AgentRecord, run: str, begun: bool, chunks: dict[str, int]) -> Shaped:
     kind = str(record.get("type") or "")
     first = [f"{run}/start"] if begun else []
     if kind in ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"):
@@ -121,13 +121,13 @@ def _last(own: str, chunks: dict[str, int]) -> str:
     return f"{own}/{chunks[own]}" if own in chunks else f"{own}/start"
 
 
-def _inside(record: Record, *names: str) -> Record:
+def _inside(record: AgentRecord, *names: str) -> AgentRecord:
     found: Field = record
     for name in names:
         found = found.get(name) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
-def _shaped(record: Record, own: str | None, causes: Iterable[str], run: str, source: str) -> Shaped:
+def _shaped(record: AgentRecord, own: str | None, causes: Iterable[str], run: str, source: str) -> Shaped:
     ours: Shaped = {"id": own, "causation_id": list(causes), "correlation_id": run, "source": source}
     return ours | {"time": record.get("timestamp"), "record": record}

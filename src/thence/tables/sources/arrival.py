@@ -41,7 +41,7 @@ class Record(NamedTuple):
         return f"{self.topic}/{self.partition}/{self.offset}"
 
 
-def text(value: object) -> str | None:
+def text_of_id(value: object) -> str | None:
     """Return a value as the text of an id; None and the empty text are no id."""
     return None if value is None or value == "" else str(value)
 

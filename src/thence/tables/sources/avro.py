@@ -21,13 +21,13 @@ from thence.core.model.plain import Field, Json
 from thence.errors import MisuseError, PeerError
 
 Schemas = Mapping[int, Json]
-MAGIC = 0
+AVRO_MAGIC = 0
 _HEADER = 5
 
 
 def is_confluent(data: bytes) -> bool:
     """Tell whether bytes begin as the Confluent converters write them; no JSON text begins with a zero byte."""
-    return len(data) >= _HEADER and data[0] == MAGIC
+    return len(data) >= _HEADER and data[0] == AVRO_MAGIC
 
 
 def decode_confluent(data: bytes, schemas: Schemas) -> Field:

@@ -20,7 +20,7 @@ from thence.core.model.moments import seconds
 from thence.core.model.plain import Field, Fields
 from thence.errors import MisuseError
 from thence.tables.sources.agents import AGENT_PRESETS
-from thence.tables.sources.arrival import Arrival, text
+from thence.tables.sources.arrival import Arrival, text_of_id
 
 
 class Preset(NamedTuple):
@@ -83,17 +83,17 @@ def from_event(
         time: the field of its time.
     """
     names = Preset(id, causation, destination, sender, time) if preset is None else preset_of(preset)
-    event = event_of(event)
-    own, place = text(_field(event, names.id)), text(_field(event, names.destination))
+    event = parsed_event(event)
+    own, place = text_of_id(_field(event, names.id)), text_of_id(_field(event, names.destination))
     cause = _field(event, names.causation)
-    named = [text(each) for each in (cause if isinstance(cause, list | tuple) else [cause])]
+    named = [text_of_id(each) for each in (cause if isinstance(cause, list | tuple) else [cause])]
     causes = [*dict.fromkeys(each for each in named if each is not None and each != own)]
     known = own is not None
     arrival: Arrival = {
         "run": None,
         "destination": place or own,
         "message": own,
-        "sender": text(_field(event, names.sender)),
+        "sender": text_of_id(_field(event, names.sender)),
         "time": seconds(_field(event, names.time)),
         "depends_on": causes,
         "kind": "event" if known else "unreadable",
@@ -138,12 +138,12 @@ def from_events(events: Iterable[Fields | str | bytes], *, preset: str) -> list[
         preset: one of `thence.sources.PRESETS` or `thence.sources.AGENT_PRESETS`.
     """
     if preset in AGENT_PRESETS:
-        return [from_event(each) for each in AGENT_PRESETS[preset].read([event_of(event) for event in events])]
-    messages, names = [event_of(event) for event in events], preset_of(preset)
+        return [from_event(each) for each in AGENT_PRESETS[preset].read([parsed_event(event) for event in events])]
+    messages, names = [parsed_event(event) for event in events], preset_of(preset)
     rows = [from_event(event, preset=preset) for event in messages]
     known: dict[tuple[str | None, str], set[str]] = defaultdict(set)
     for event, row in zip(messages, rows, strict=True):
-        for alias in (text(_field(event, field)) for field in (names.id, *names.aliases)):
+        for alias in (text_of_id(_field(event, field)) for field in (names.id, *names.aliases)):
             if alias is not None and row["message"] is not None:
                 known[row["destination"], alias].add(row["message"])
     for row in rows:
@@ -164,7 +164,7 @@ def _resolve(row: Arrival, known: dict[tuple[str | None, str], set[str]]) -> Non
     row["depends_on"] = causes
 
 
-def event_of(value: Fields | str | bytes | None) -> Fields:
+def parsed_event(value: Fields | str | bytes | None) -> Fields:
     """Return an event, or what its text says; what is no object has no fields, and is set aside for want of an id."""
     try:
         found = json.loads(value) if isinstance(value, str | bytes) else value

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import NamedTuple
 
 from thence.core.model.plain import Fields
 from thence.errors import PeerError
@@ -23,6 +22,7 @@ from thence.tables.sources.debezium import (
     SNAPSHOT_END,
     ChangeOrder,
     DebeziumArrival,
+    ReadChange,
     check_order,
     from_change,
     named_before,
@@ -31,14 +31,6 @@ from thence.tables.sources.debezium import (
 )
 from thence.tables.sources.keyed import behind_keys
 from thence.tables.sources.unit_causes import only_whole
-
-
-class ReadChange(NamedTuple):
-    """A record, its payload, and its arrival."""
-
-    record: Record
-    body: Fields
-    row: DebeziumArrival
 
 
 def from_changes(
@@ -77,9 +69,9 @@ def from_changes(
         _chain(reads, mark)
         _name_what_never_began(reads)
     elif order == "keys":
-        behind_keys([(each.record, each.body, each.row) for each in reads], foreign_keys or {}, mark is not None)
+        behind_keys(reads, foreign_keys or {}, mark is not None)
     if whole:
-        only_whole([(each.body, each.row) for each in reads], _places(reads) if order == "keys" else None)
+        only_whole(reads, _places(reads) if order == "keys" else None)
     return [read.row for read in reads]
 
 

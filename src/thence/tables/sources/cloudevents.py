@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from thence.core.model.plain import Fields
-from thence.tables.sources.arrival import Arrival, text
+from thence.tables.sources.arrival import Arrival, text_of_id
 from thence.tables.sources.causation import from_event
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?")
@@ -46,7 +46,7 @@ def from_cloudevent(event: Fields | str | bytes) -> CloudEvent:
         return _row({}, f"not JSON: {error}")
     if not isinstance(attributes, Mapping):
         return _row({}, f"a {type(attributes).__name__}; an object with id and source is accepted")
-    missing = [name for name in ("id", "source", "specversion", "type") if text(attributes.get(name)) is None]
+    missing = [name for name in ("id", "source", "specversion", "type") if text_of_id(attributes.get(name)) is None]
     return _row(attributes, f"no {', no '.join(missing)}: not a CloudEvent" if missing else None)
 
 
@@ -75,8 +75,8 @@ def trace_and_span(traceparent: object) -> tuple[str | None, str | None]:
 
 def _row(attributes: Fields, why: str | None) -> CloudEvent:
     trace, span = trace_and_span(attributes.get("traceparent"))
-    correlated = {**attributes, "correlationid": text(attributes.get("correlationid")) or trace}
+    correlated = {**attributes, "correlationid": text_of_id(attributes.get("correlationid")) or trace}
     known = from_event(correlated, causation="causationid", destination="correlationid")
     if why is not None:
         known |= {"message": None, "depends_on": [], "kind": "unreadable", "note": why}
-    return {**known, "type": text(attributes.get("type")), "trace": trace, "span": span}
+    return {**known, "type": text_of_id(attributes.get("type")), "trace": trace, "span": span}

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from thence.core.model.plain import Fields, Json
 from thence.errors import MisuseError, PeerError
@@ -50,6 +50,14 @@ class DebeziumArrival(Arrival):
 
     transaction: str | None
     """its name, without what differs from record to record"""
+
+
+class ReadChange(NamedTuple):
+    """A record, its payload, and its arrival."""
+
+    record: Record
+    body: Fields
+    row: DebeziumArrival
 
 
 def from_change(
@@ -132,7 +140,7 @@ def value_of(value: Fields | str | bytes | None, schemas: Schemas | None = None)
     return _mapping(payload["payload"]) if payload is not None and enveloped else payload
 
 
-def key_of(key: Fields | str | bytes) -> Fields | str | None:
+def record_key(key: Fields | str | bytes) -> Fields | str | None:
     """Return what a record's key says: its payload, or the key itself where it is no object (another converter's)."""
     if isinstance(key, bytes) and is_confluent(key):
         return key.hex()
@@ -293,5 +301,5 @@ def place_id(record: Record, body: Fields) -> str:
         return record.place
     if record.key is not None:
         where = [source.get(each) for each in ("lsn", "file", "pos", "row", "change_lsn", "event_serial_no", "ts_ns")]
-        return f"{table_of(source)}/{digest([key_of(record.key), where])}"
+        return f"{table_of(source)}/{digest([record_key(record.key), where])}"
     return f"{table_of(source)}/{digest([body.get('before'), body.get('after'), source])}"

@@ -47,7 +47,7 @@ from thence.tables.delivery.without_collection import without_collection
 from thence.tables.sources.arrival import Record
 from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
-    PATIENCE,
+    CALL_SECONDS,
     Assigned,
     Found,
     PartitionOffset,
@@ -55,8 +55,8 @@ from thence.tables.sources.kafka_client import (
     client,
     connection,
     ensure_topic,
-    judge,
     patiently,
+    raise_error,
     stored,
 )
 from thence.tables.sources.kafka_parallel import ParallelConsumer
@@ -149,7 +149,7 @@ class CausalConsumer:
         rows: list[Row] = []
         for found in records:
             if found.error() is not None:
-                judge(found.error())
+                raise_error(found.error())
                 continue
             where = (found.topic(), found.partition())
             if where in self._next:
@@ -179,7 +179,7 @@ class CausalConsumer:
             for topic, row in self._forwarded:
                 self._write(topic, row["value"], key=row["key"], headers=_forwarded_headers(row))
             begins = self._write_state()
-            patiently(lambda: self._writer.commit_transaction(PATIENCE))
+            patiently(lambda: self._writer.commit_transaction(CALL_SECONDS))
         except (client().KafkaException, PeerError) as error:
             self._give_up(error)
         else:
@@ -281,7 +281,7 @@ class CausalConsumer:
         self._chosen = False
         settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise what is wrong
         self._writer = kafka.Producer({**self._config, **settings})
-        patiently(lambda: self._writer.init_transactions(PATIENCE))
+        patiently(lambda: self._writer.init_transactions(CALL_SECONDS))
         self._load()
         self.active = True
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
@@ -302,8 +302,8 @@ class CausalConsumer:
         kafka = client()
         self._forget()
         place = kafka.TopicPartition(self.state_topic, 0)
-        start = patiently(lambda: self._consumer.committed([place], PATIENCE))[0].offset
-        known = patiently(lambda: self._consumer.list_topics(timeout=PATIENCE)).topics
+        start = patiently(lambda: self._consumer.committed([place], CALL_SECONDS))[0].offset
+        known = patiently(lambda: self._consumer.list_topics(timeout=CALL_SECONDS)).topics
         missing = [topic for topic in self.topics if topic not in known]
         if missing:
             raise MisuseError(f"no topic {', '.join(missing)}; make the topics before consuming them")
@@ -347,7 +347,7 @@ class CausalConsumer:
                 on_delivery=lambda error, record: begun.append(-1 if error else record.offset()),
             )
         try:
-            left = self._writer.flush(PATIENCE)
+            left = self._writer.flush(CALL_SECONDS)
         except SystemError as error:  # how the client raises a fatal error while it calls back
             raise PeerError(str(error.__cause__ or error)) from None
         if left or min(begun) < 0:
@@ -385,7 +385,7 @@ class CausalConsumer:
         """A transaction that failed is undone, and the state of the last one is read again."""
         kafka = client()
         try:
-            patiently(lambda: self._writer.abort_transaction(PATIENCE))
+            patiently(lambda: self._writer.abort_transaction(CALL_SECONDS))
         except kafka.KafkaException:
             self._forget()
             raise PeerError(f"group {self.group}: {why}; another consumer may have taken over") from None

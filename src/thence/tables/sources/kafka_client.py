@@ -10,11 +10,11 @@ from typing import Protocol, TypeVar
 from thence.core.model.plain import Fields, Option, Row
 from thence.errors import MisuseError, PeerError
 
-PATIENCE = 60.0
+CALL_SECONDS = 60.0
 """seconds that one call waits for a broker that is away"""
 OUTAGE = 600.0
 """seconds after which a broker that is away is taken for gone"""
-PAUSE = 0.2
+RETRY_SECONDS = 0.2
 """seconds between two calls"""
 _EVERYBODYS = (
     "bootstrap.",
@@ -149,10 +149,10 @@ def patiently(act: Callable[[], T]) -> T:
         except client().KafkaException as error:
             if time.monotonic() > end or not passing(error.args[0]):
                 raise
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
 
 
-def judge(error: ClientFault) -> None:
+def raise_error(error: ClientFault) -> None:
     """Raise an error that a record stands for, unless it is the end of a partition or may pass by itself."""
     if error.code() != client().KafkaError._PARTITION_EOF and not passing(error):
         raise PeerError(f"Kafka: {error.str()}")
@@ -186,7 +186,7 @@ def stored(config: Fields, group: str, place: tuple[str, int], start: int = -1) 
                 elif found.error().code() == kafka.KafkaError._PARTITION_EOF:
                     return
                 else:
-                    judge(found.error())
+                    raise_error(found.error())
         raise PeerError(f"the state of group {group} in {place[0]} did not come within {OUTAGE:.0f} s")
     finally:
         reader.close()

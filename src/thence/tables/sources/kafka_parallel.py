@@ -28,20 +28,20 @@ from thence.tables.delivery.gate_map import Handled
 from thence.tables.sources.arrival import Record
 from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
-    PATIENCE,
+    CALL_SECONDS,
     Assigned,
     Found,
     PartitionOffset,
     client,
     connection,
     ensure_topic,
-    judge,
     patiently,
+    raise_error,
     stored,
 )
 from thence.tables.sources.kafka_progress import WINDOW, Progress, read_commit
 
-Partition = tuple[str, int]
+TopicPartition = tuple[str, int]
 STATE_TOPIC = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 METADATA = 4096
 """bytes of metadata that a broker takes with an offset, unless it was configured otherwise"""
@@ -86,7 +86,7 @@ class ParallelConsumer:
         settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
         settings |= {"partition.assignment.strategy": "range"}  # partitions of one number go to one consumer
         self._consumer = kafka.Consumer({**settings, **config})
-        found = patiently(lambda: self._consumer.list_topics(self.state_topic, PATIENCE)).topics[self.state_topic]
+        found = patiently(lambda: self._consumer.list_topics(self.state_topic, CALL_SECONDS)).topics[self.state_topic]
         if found.partitions and len(found.partitions) != units:
             raise MisuseError(
                 f"{self.state_topic} has {len(found.partitions)} partitions and this group needs {units}: "
@@ -146,7 +146,7 @@ class ParallelConsumer:
             self._take_over()
         for found in records:
             if found.error() is not None:
-                judge(found.error())
+                raise_error(found.error())
             elif (found.topic(), found.partition()) in self._progress:
                 self._waiting[found.topic(), found.partition()].append(found)
         if self.active:
@@ -172,7 +172,7 @@ class ParallelConsumer:
                 if self.active:
                     self._take(where, found.popleft())
 
-    def _take(self, where: Partition, found: Found) -> None:
+    def _take(self, where: TopicPartition, found: Found) -> None:
         offset, progress = found.offset(), self._progress[where]
         if self.by_partition:
             self._check_key(found)
@@ -268,7 +268,7 @@ class ParallelConsumer:
             else:
                 raise PeerError(f"group {self.group}: {error.args[0].str()}") from None
 
-    def _write_fates(self, commits: dict[Partition, tuple[int, str]]) -> None:
+    def _write_fates(self, commits: dict[TopicPartition, tuple[int, str]]) -> None:
         units: dict[int, dict[str, list[Any]]] = defaultdict(lambda: {"fates": [], "commits": []})
         while self._fates:
             place, fate, key, identity = self._fates.popleft()
@@ -282,8 +282,8 @@ class ParallelConsumer:
         for unit, value in units.items():
             data = json.dumps(value, separators=(",", ":")).encode()
             self._writer.produce(self.state_topic, data, partition=unit)
-        if self._writer.flush(PATIENCE):
-            raise PeerError(f"the broker did not take the state of group {self.group} within {PATIENCE:.0f} s")
+        if self._writer.flush(CALL_SECONDS):
+            raise PeerError(f"the broker did not take the state of group {self.group} within {CALL_SECONDS:.0f} s")
 
     def _unit(self, partition: int) -> int:
         return partition if self.by_partition else 0
@@ -306,7 +306,7 @@ class ParallelConsumer:
     def _partitions(self) -> dict[str, list[int]]:
         from confluent_kafka.admin import AdminClient
 
-        known = patiently(lambda: AdminClient(self._config).list_topics(timeout=PATIENCE)).topics
+        known = patiently(lambda: AdminClient(self._config).list_topics(timeout=CALL_SECONDS)).topics
         missing = [topic for topic in self.topics if topic not in known]
         if missing:
             raise MisuseError(f"no topic {', '.join(missing)}; make the topics before consuming them")
@@ -342,7 +342,7 @@ class ParallelConsumer:
             for topic, numbers in self._partitions().items()
             for number in (units if self.by_partition else numbers)
         ]
-        for each in patiently(lambda: self._consumer.committed(places, PATIENCE)):
+        for each in patiently(lambda: self._consumer.committed(places, CALL_SECONDS)):
             before = read_commit(each.offset, each.metadata) if each.offset >= 0 else None
             self._progress[each.topic, each.partition] = Progress(before, self._limit)
         for unit in units:
@@ -390,9 +390,9 @@ class ParallelConsumer:
         self._reset()
 
     def _reset(self) -> None:
-        self._progress: dict[Partition, Progress] = {}
-        self._waiting: dict[Partition, deque[Found]] = {}
-        self._paused: set[Partition] = set()
+        self._progress: dict[TopicPartition, Progress] = {}
+        self._waiting: dict[TopicPartition, deque[Found]] = {}
+        self._paused: set[TopicPartition] = set()
         self._homes: dict[bytes, int] = {}
         self._failed: dict[tuple[Key, object], dict[int, Fields]] = defaultdict(dict)
         self._fates: deque[tuple[tuple[str, int, int] | None, Fate, Key, Identity]] = deque()

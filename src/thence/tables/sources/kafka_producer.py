@@ -12,7 +12,7 @@ from thence.core.model.plain import Fields
 from thence.core.protocols import Member, Sent
 from thence.errors import MisuseError, PeerError
 from thence.tables.sources.headers import write_headers
-from thence.tables.sources.kafka_client import PATIENCE, ClientFault, Found, client
+from thence.tables.sources.kafka_client import CALL_SECONDS, ClientFault, Found, client
 
 
 class CausalProducer:
@@ -78,7 +78,7 @@ class CausalProducer:
         else:
             self.member.receive(self.member.decode(row["stamp"], source=str(row["sender"])))
 
-    def flush(self, timeout: float = PATIENCE) -> None:
+    def flush(self, timeout: float = CALL_SECONDS) -> None:
         """Wait until the broker has every record; raise `PeerError` if one did not reach it.
 
         Args:

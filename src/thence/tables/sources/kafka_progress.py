@@ -12,12 +12,12 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-VERSION = "thence1"
+PROGRESS_VERSION = "thence1"
 WINDOW = 5000
 """records that may be given to handlers before the next commit"""
-FULL = 3 / 4
+PAUSE_AT = 3 / 4
 """the part of the metadata's limit at which reading pauses; what runs by then has room in the rest"""
-Span = tuple[int, int]
+OffsetSpan = tuple[int, int]
 
 
 class Committed(NamedTuple):
@@ -25,7 +25,7 @@ class Committed(NamedTuple):
 
     first: int
     ceiling: int
-    spans: tuple[Span, ...]
+    spans: tuple[OffsetSpan, ...]
 
     def settled(self, offset: int) -> bool:
         """Tell whether the record at an offset was settled."""
@@ -41,16 +41,16 @@ class Committed(NamedTuple):
         for start, end in self.spans:
             numbers += [start - before, end - start]
             before = end
-        return f"{VERSION} {base64.b85encode(b''.join(map(_varint, numbers))).decode()}"
+        return f"{PROGRESS_VERSION} {base64.b85encode(b''.join(map(_varint, numbers))).decode()}"
 
 
 def read_commit(first: int, metadata: str | None) -> Committed:
     """Read a commit; one of another tool, as one that resets a group, says only where to begin."""
     word, _, text = (metadata or "").partition(" ")
-    if word != VERSION:
+    if word != PROGRESS_VERSION:
         return Committed(first, first, ())
     ahead, *widths = _numbers(base64.b85decode(text))
-    spans, at = list[Span](), first
+    spans, at = list[OffsetSpan](), first
     for gap, width in zip(widths[::2], widths[1::2], strict=True):
         spans.append((at + gap, at + gap + width))
         at += gap + width
@@ -108,14 +108,14 @@ class Progress:
         later = () if self.before is None else self.before.spans
         spans += [(max(start, self.next), end) for start, end in later if end > self.next]
         found = Committed(first, max(self.ceiling, first), tuple(spans))
-        self.full = len(found.metadata) > self.limit * FULL
+        self.full = len(found.metadata) > self.limit * PAUSE_AT
         while len(found.metadata) > self.limit:
             excess = len(found.metadata) - self.limit
             found = found._replace(spans=found.spans[: -max(1, excess // 4)])
         return found
 
 
-def _spans(read: Iterable[tuple[int, bool]]) -> Iterable[Span]:
+def _spans(read: Iterable[tuple[int, bool]]) -> Iterable[OffsetSpan]:
     """Yield the runs of settled offsets. An offset that no record has, as a transaction's end, divides no run."""
     start = end = -1
     for offset, settled in read:

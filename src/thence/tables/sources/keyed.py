@@ -22,11 +22,10 @@ from thence.core.model.plain import Fields
 from thence.errors import MisuseError
 from thence.tables.sources.arrival import Record
 from thence.tables.sources.commits import binlog, commit_mark
-from thence.tables.sources.debezium import DebeziumArrival, key_of
+from thence.tables.sources.debezium import DebeziumArrival, ReadChange, record_key
 
 Identity = tuple[str, tuple[str, ...], tuple[str, ...]]
 """a table, columns of it, and their values as texts"""
-ReadChange = tuple[Record, Fields, DebeziumArrival]
 _TOUCHING = ("create", "update", "delete", "snapshot", "incremental")
 
 
@@ -134,7 +133,7 @@ def _identities(image: Fields, tables: set[str], keys: list[ForeignKey], *, pare
 
 def _by_key(record: Record, tables: set[str]) -> Iterator[Identity]:
     if record.key is not None:
-        yield min(tables), ("record key",), (_text(key_of(record.key)),)
+        yield min(tables), ("record key",), (_text(record_key(record.key)),)
 
 
 def _text(value: object) -> str:
@@ -158,7 +157,7 @@ def _in_order_of_the_log(reads: list[ReadChange]) -> list[ReadChange]:
         number = int(transaction.get("total_order") or source.get("event_serial_no") or 0)
         return row["kind"] != "snapshot", commit, number, in_log, int(source.get("row") or 0)
 
-    return sorted((read for read in reads if read[2]["message"] and read[2]["kind"] in _TOUCHING), key=place)
+    return sorted((read for read in reads if read.row["message"] and read.row["kind"] in _TOUCHING), key=place)
 
 
 def _lsn(source: Fields) -> tuple[int, ...]:

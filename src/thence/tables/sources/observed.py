@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.tables.delivery import Orderer
 from thence.tables.sources.arrival import Arrival
 
@@ -67,7 +67,7 @@ class _Trace:
             self.add(run, process, "deliver", message)
 
     def add(
-        self, run: str, process: str, kind: Kind, message: str, destinations: tuple[str, ...] | None = None
+        self, run: str, process: str, kind: EventKind, message: str, destinations: tuple[str, ...] | None = None
     ) -> None:
         index = self._indexes[run, process] = self._indexes.get((run, process), 0) + 1
         order = len(self.events) + 1

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from thence.core.model.plain import Field, Fields
 from thence.errors import MisuseError
-from thence.tables.sources.arrival import Arrival, text
+from thence.tables.sources.arrival import Arrival, text_of_id
 
 
 class OutboxTable(NamedTuple):
@@ -105,5 +105,5 @@ def _arrival(row: Fields, number: int, name: str, cause: int | None, transaction
         "number": number,
     }
     if transaction is not None:
-        out["transaction"] = text(row.get(transaction))
+        out["transaction"] = text_of_id(row.get(transaction))
     return cast(Arrival, out)

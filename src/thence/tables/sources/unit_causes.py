@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from thence.core.model.plain import Fields
 from thence.errors import MisuseError
-from thence.tables.sources.debezium import SNAPSHOT_END, DebeziumArrival
+from thence.tables.sources.debezium import SNAPSHOT_END, DebeziumArrival, ReadChange
 
 NAMED = 100
 """missing changes of one transaction that are named; the first of them blocks it anyway"""
-ReadChange = tuple[Fields, DebeziumArrival]
 
 
 @dataclass(slots=True)
@@ -46,9 +44,9 @@ def only_whole(reads: list[ReadChange], places: Mapping[str, tuple[int, ...]] | 
     of their transactions. A transaction that is not whole may hold any change, so those behind it in the log wait.
     """
     found = _members(reads)
-    end_of_snapshot = _close_snapshot([row for _, row in reads if row["kind"] == "snapshot" and row["message"]])
+    end_of_snapshot = _close_snapshot([row for _, _, row in reads if row["kind"] == "snapshot" and row["message"]])
     if places is not None:
-        _between(found, [row for _, row in reads], end_of_snapshot)
+        _between(found, [row for _, _, row in reads], end_of_snapshot)
         _behind_halves(found, places)
     for name, members in found.items():
         begin = members.begin
@@ -58,7 +56,7 @@ def only_whole(reads: list[ReadChange], places: Mapping[str, tuple[int, ...]] | 
 
 def _members(reads: Iterable[ReadChange]) -> dict[str, _Members]:
     found: dict[str, _Members] = {}
-    for body, row in reads:
+    for _, body, row in reads:
         name = row["transaction"]
         if name is None or row["message"] is None:
             continue

@@ -29,8 +29,8 @@ from thence.tables.sources.debezium import (
     DebeziumArrival,
     check_order,
     from_change,
-    key_of,
     read_change,
+    record_key,
     value_of,
 )
 from thence.tables.sources.debezium_form import MOST_CHANGES
@@ -41,7 +41,7 @@ SNAPSHOT = "snapshot"
 SNAPSHOT_WHOLE = "snapshot/whole"
 """what transactions wait for while a snapshot is read"""
 _CHANGES = ("create", "update", "delete", "truncate", "message")
-Kind = Literal["transaction", "snapshot", "change"]
+UnitKind = Literal["transaction", "snapshot", "change"]
 
 
 class Changes:
@@ -77,7 +77,7 @@ class Changes:
 
 
 @dataclass(slots=True)
-class Transaction:
+class WholeTransaction:
     """A transaction with all its changes; also a whole snapshot, and a single change that no transaction numbers."""
 
     source: str
@@ -86,7 +86,7 @@ class Transaction:
     """as in the column `transaction`; `snapshot`; or the message id of the single change"""
     changes: Changes = field(default_factory=Changes)
     """payloads: `op`, `before`, `after`, `source`; of a delete also the record's `key`"""
-    kind: Kind = "transaction"
+    kind: UnitKind = "transaction"
     id: str | None = None
     """as END writes it"""
     place: LogPosition | None = None
@@ -105,7 +105,7 @@ class Transaction:
 
 def whole_transactions(
     rows: Iterable[Mapping[str, Any]], *, order: ChangeOrder, **limits: int
-) -> Iterator[Transaction]:
+) -> Iterator[WholeTransaction]:
     """Group delivered rows into whole transactions: what `Orderer.deliver` gives for rows of `from_changes`.
 
     A transaction comes when its END does; rows that were not delivered and transactions that do not end are left out. A
@@ -135,11 +135,11 @@ class Units:
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise MisuseError(f"{name} is {value!r}; a whole number from 1 is accepted")
         self.order, self.in_memory, self.limit = order, in_memory, limit
-        self._last: dict[str, Transaction] = {}  # by source
-        self.open: dict[tuple[str, str], Transaction] = {}
+        self._last: dict[str, WholeTransaction] = {}  # by source
+        self.open: dict[tuple[str, str], WholeTransaction] = {}
         self._passed: set[tuple[str, str]] = set()  # ended at or before since; their changes may come later
 
-    def add(self, row: Mapping[str, Any], body: Fields, record: Record) -> Iterable[Transaction]:
+    def add(self, row: Mapping[str, Any], body: Fields, record: Record) -> Iterable[WholeTransaction]:
         """Take the next delivered row, what its record says, and where that lies; return what is whole now."""
         if row["kind"] in _CHANGES and row["transaction"] is not None:
             self._member(row, body, record)
@@ -155,7 +155,7 @@ class Units:
             unit.numbered += 1
         self._append(unit, body, record)
 
-    def _boundary(self, row: Mapping[str, Any], body: Fields, record: Record) -> Iterator[Transaction]:
+    def _boundary(self, row: Mapping[str, Any], body: Fields, record: Record) -> Iterator[WholeTransaction]:
         kind, source = row["kind"], str(row["destination"])
         if kind == "end":
             yield from self.end_snapshot(source)
@@ -167,27 +167,27 @@ class Units:
             unit.kind = "snapshot"
             self._append(unit, body, record)
         else:
-            alone = Transaction(source, str(row["message"]), Changes(), "change")
+            alone = WholeTransaction(source, str(row["message"]), Changes(), "change")
             self._append(alone, body, record)
             yield alone
 
-    def _unit(self, source: str, name: str) -> Transaction:
+    def _unit(self, source: str, name: str) -> WholeTransaction:
         unit = self.open.get((source, name))
         if unit is None:
-            unit = self.open[source, name] = Transaction(source, name, Changes(self.in_memory))
+            unit = self.open[source, name] = WholeTransaction(source, name, Changes(self.in_memory))
         return unit
 
-    def _append(self, unit: Transaction, body: Fields, record: Record) -> None:
+    def _append(self, unit: WholeTransaction, body: Fields, record: Record) -> None:
         if len(unit.changes) >= self.limit:
             raise TraceError(
                 f"transaction {unit.name} of {unit.source} has more than {self.limit} changes; "
                 "pass a larger limit=, or let its writer commit more often"
             )
         if body.get("op") == "d" and record.key is not None:
-            body = {**body, "key": key_of(record.key)}
+            body = {**body, "key": record_key(record.key)}
         unit.changes.append(body)
 
-    def _end(self, source: str, row: Mapping[str, Any], body: Fields, record: Record) -> Iterator[Transaction]:
+    def _end(self, source: str, row: Mapping[str, Any], body: Fields, record: Record) -> Iterator[WholeTransaction]:
         name, count = str(row["transaction"]), int(body.get("event_count") or 0)
         if row["note"] is not None:  # at or before since
             self.open.pop((source, name), None)
@@ -206,7 +206,7 @@ class Units:
             self._check_commits(unit)
         yield unit
 
-    def _check_commits(self, unit: Transaction) -> None:
+    def _check_commits(self, unit: WholeTransaction) -> None:
         """Refuse a transaction at an earlier place than the one before: a sink would take it for one that it has."""
         last, unit.in_commit_order = self._last.get(unit.source), unit.place is not None
         if last is not None and last.place is not None and last.place.reaches(unit.place):
@@ -216,7 +216,7 @@ class Units:
             )
         self._last[unit.source] = unit
 
-    def end_snapshot(self, source: str | None = None) -> Iterator[Transaction]:
+    def end_snapshot(self, source: str | None = None) -> Iterator[WholeTransaction]:
         """Yield the snapshot of a source, or of every source, which ends here."""
         for key in [key for key in self.open if key[1] == SNAPSHOT and source in (None, key[0])]:
             yield self.open.pop(key)
@@ -273,7 +273,7 @@ class WholeTransactions:
         """records that are no part of a transaction, by kind, with how many there were"""
         self._sources: set[str] = set()
 
-    def push(self, record: Record | Fields | str | bytes | None) -> list[Transaction]:
+    def push(self, record: Record | Fields | str | bytes | None) -> list[WholeTransaction]:
         """Take the next record; return the transactions that are whole now, in order.
 
         Args:
@@ -307,8 +307,8 @@ class WholeTransactions:
             return from_change(record, order=self.order, server=self.server, schemas=self.schemas), body or {}
         return row, body or {}
 
-    def _leave(self, rows: Iterable[Mapping[str, Any]]) -> list[Transaction]:
-        found: list[Transaction] = []
+    def _leave(self, rows: Iterable[Mapping[str, Any]]) -> list[WholeTransaction]:
+        found: list[WholeTransaction] = []
         for row in rows:
             if row["outcome"] not in PLACED:
                 self.aside[row["outcome"]] = self.aside.get(row["outcome"], 0) + 1
@@ -316,7 +316,7 @@ class WholeTransactions:
                 found += self._units.add(row, row["body"], row["record"])
         return found
 
-    def end_snapshot(self) -> list[Transaction]:
+    def end_snapshot(self) -> list[WholeTransaction]:
         """Say that every row of the snapshot was pushed; return it, and the transactions that waited for it."""
         found, self.snapshot = list(self._units.end_snapshot()), False
         for source in sorted(self._sources):

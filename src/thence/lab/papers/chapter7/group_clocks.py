@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import ClassVar
 
-from thence.core.model.events import Event, Kind
+from thence.core.model.events import Event, EventKind
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster, positions
@@ -23,7 +23,7 @@ from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.wire.codec import INT, MASK, TEXT, ByProcess, RecordShape, Seq, Shape
 from thence.errors import MisuseError, PeerError
 
-STAMP = Seq(RecordShape(MASK, ByProcess(INT)), make=tuple)
+GROUP_STAMP = Seq(RecordShape(MASK, ByProcess(INT)), make=tuple)
 
 
 class GroupClocks(ClockMember):
@@ -31,7 +31,7 @@ class GroupClocks(ClockMember):
 
     name = "group-clocks"
     code = 160
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: STAMP}
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: GROUP_STAMP}
     fields: ClassVar[dict[str, Shape]] = {"vectors": Seq(RecordShape(MASK, ByProcess(INT)))}
     options: ClassVar[dict[str, Shape]] = {"groups": TEXT}
 
@@ -104,7 +104,7 @@ def group_run(groups: Mapping[str, Sequence[str]], seed: int, messages: int) -> 
     rng, flight, events, sizes = Random(f"groups {seed}"), list[Copy](), list[Event](), list[int]()
     indices = dict.fromkeys(roster.names, 0)
 
-    def note(process: str, kind: Kind, message: str, to: tuple[str, ...] | None = None) -> None:
+    def note(process: str, kind: EventKind, message: str, to: tuple[str, ...] | None = None) -> None:
         indices[process] += 1
         events.append(Event("run", process, indices[process], kind, message, to, order=len(events)))
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from thence.tables.contract.columns import JUDGED_COLUMNS
 from thence.tables.engines.choice import estimated_rows
 from thence.tables.engines.local.audit import AuditProgress, LocalAuditResult, silent
-from thence.tables.engines.local.scratch import Scratch, load
+from thence.tables.engines.local.scratch import Scratch, load_stored
 from thence.tables.files.read import Trace
 from thence.tables.judge import findings
 from thence.tables.judge.arrow_findings import ArrowFindings
@@ -30,11 +30,11 @@ from thence.tables.judge.normal_table import concatenated, of_batch, refused_tab
 from thence.tables.judge.partition_plan import CHUNK_ROWS, chunk_count
 from thence.tables.judge.proof_events import EventsInMemory, EventsOnDisk, RowGroupRows
 from thence.tables.judge.rounds_over_chunks import Merging, Round, judged
-from thence.tables.judge.route import Route, choose
+from thence.tables.judge.route import Route, choose_route
 from thence.tables.judge.row_groups import RowGroupChunk, read_footers, read_groups
 from thence.tables.judge.tasks import judged_runs, split_by_run
 from thence.tables.judge.threads import in_threads
-from thence.tables.judge.whole_run import judge
+from thence.tables.judge.whole_run import judge_run
 
 PIECE_ROWS = CHUNK_ROWS // 8
 """Rows that are put into a scratch folder at a time, about."""
@@ -59,7 +59,7 @@ def audit_table(
     tasks = [task for run, rows in split_by_run(table) for task in tasks_of(run, rows, chunk_rows)]
     outcome = judge_tasks(tasks, cores=cores, progress=progress)
     kept = ArrowFindings(outcome.table(), EventsInMemory(table))
-    return LocalAuditResult(kept, "local", str(choose()))
+    return LocalAuditResult(kept, "local", str(choose_route()))
 
 
 def audit_files(
@@ -75,7 +75,7 @@ def audit_files(
     grouped = files and set(files.values()) == {"parquet"} and trace.in_our_names
     footers = read_footers(files) if grouped else None
     held = sum(map(estimated_rows, files)) <= held_rows
-    route = choose(footers=footers, split=False, held=held, chunk_rows=chunk_rows)
+    route = choose_route(footers=footers, split=False, held=held, chunk_rows=chunk_rows)
     if route.name == "whole":
         tables = list(_read(trace, cores, progress))
         return audit_table(concatenated(tables), cores=cores, progress=progress, chunk_rows=chunk_rows)
@@ -98,7 +98,7 @@ def _audit_scratch(
         for table in _together(tables):
             scratch.put(table)
         tasks = [
-            JudgeTask(run, number, sum(each.rows for each in stored), lambda stored=stored: load(stored))  # type: ignore[misc]
+            JudgeTask(run, number, sum(each.rows for each in stored), lambda stored=stored: load_stored(stored))  # type: ignore[misc]
             for run, number, stored in scratch.chunks(chunk_rows)
         ]
         outcome = judge_tasks(tasks, cores=cores, progress=progress)
@@ -173,7 +173,7 @@ class LocalEngine:
         for run in runs:
             table = concatenated([task.load() for task in self._tasks if task.run == run])
             self._progress("judging", 0, len(table))
-            found.append(judge(run, table))
+            found.append(judge_run(run, table))
         return found
 
     def _judged(self, task: JudgeTask, troubled: set[str]) -> pa.Table:
@@ -204,7 +204,7 @@ class _Chunks:
         for tag in (findings.SUMMARY, findings.IDS):
             payloads = found.filter(pc.equal(tags, tag)).column("payload")
             self._merging.add(tag, [payload.as_buffer() for payload in payloads])
-        self._kept.append(found.filter(pc.is_in(tags, pa.array(findings.LISTED))))
+        self._kept.append(found.filter(pc.is_in(tags, pa.array(findings.LISTED_TAGS))))
 
     def finish(self, done: Round[list[pa.Table]], want: dict[str, frozenset[str]]) -> None:
         """Say what the run turned out to be, or what is to be done about it."""

@@ -20,7 +20,7 @@ from thence.core.protocols.registry import Need
 from thence.errors import MisuseError
 from thence.tables.contract.columns import REPLAYED_COLUMNS, renamed
 from thence.tables.costing.prepare import ProcessTotals, head_of, prepare, replayed
-from thence.tables.costing.recommend import asked_for, together, total
+from thence.tables.costing.recommend import asked_for, together, total_cost
 from thence.tables.costing.replay import Cost, prefix
 from thence.tables.costing.report import CostReport, means, report_of
 from thence.tables.costing.traffic import NeedFinding
@@ -28,7 +28,7 @@ from thence.tables.files.inputs import FileNames, InputTable, TraceInput, trace_
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
 
-SAMPLE = 200_000
+SAMPLED = 200_000
 """Deliveries of a run and label that are replayed, unless said otherwise."""
 RunLabel = tuple[str, str | None]
 """a run and a label"""
@@ -38,7 +38,7 @@ def cost(
     events: TraceInput,
     protocols: Sequence[str] | None = None,
     *,
-    sample: int = SAMPLE,
+    sample: int = SAMPLED,
     options: Mapping[str, Fields] | None = None,
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
@@ -70,7 +70,7 @@ def cost(
             findings.append(found.findings)
             for name, each in replays.items():
                 measured[name].append(each)
-    summary = [total(each).row() for each in measured.values() if each]
+    summary = [total_cost(each).row() for each in measured.values() if each]
     needs: list[Row] = [
         {"need": need, "met": finding.met, "why": finding.why} for need, finding in together(findings).items()
     ]

@@ -21,7 +21,7 @@ from thence.tables.delivery.columns import NAMES, Columns, named_once
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy, PolicyLimits, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
-from thence.tables.files.inputs import InputTable, input_table, is_path, refusal
+from thence.tables.files.inputs import InputTable, input_refusal, input_table, is_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from thence.tables.delivery.setup import Setup
     from thence.tables.files.arrival_reader import ArrivalTable
 
-ROW = "__thence_row"
+ROW_COLUMN = "__thence_row"
 """The column that says where a row stood."""
 Data = TypeVar("Data")
 
@@ -133,7 +133,7 @@ def deliver(
         return data
     table = input_table(data)
     if table is None:
-        raise refusal(data)
+        raise input_refusal(data)
     setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
     places, added, _ = ordered_input(table, setup, given, default_key=key is None)
     return table.taken(places, added)
@@ -168,8 +168,8 @@ def ordered_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, 
     missing = [name for name in (*setup.columns.key, names.cause) if name not in table.names]
     if missing:
         raise names.lacks(missing[0], table.names)
-    ordered = deliver_table(rows.append_column(ROW, pa.array(np.arange(len(rows)))), setup, [ROW])
-    return Ordered(ordered.column(ROW).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), setup)
+    ordered = deliver_table(rows.append_column(ROW_COLUMN, pa.array(np.arange(len(rows)))), setup, [ROW_COLUMN])
+    return Ordered(ordered.column(ROW_COLUMN).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), setup)
 
 
 def deliver_arrivals(

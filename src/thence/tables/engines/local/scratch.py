@@ -127,7 +127,7 @@ def _large(
         yield run, number, chunk
 
 
-def load(stored: Iterable[ScratchRows]) -> pa.Table:
+def load_stored(stored: Iterable[ScratchRows]) -> pa.Table:
     """Return stored rows as one table; each file is mapped once."""
     files: dict[Path, list[ScratchRows]] = defaultdict(list)
     for rows in stored:

@@ -19,7 +19,7 @@ from thence.core.model.plain import Fields, Row
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, renamed
-from thence.tables.delivery.minimal_stamps import from_causes, from_events
+from thence.tables.delivery.minimal_stamps import from_causes, stamp_run
 from thence.tables.explain.causality import with_order
 from thence.tables.files.inputs import DictTable, FileNames, InputTable, TraceInput, trace_input
 from thence.tables.files.read import open_trace
@@ -110,7 +110,7 @@ def stamped_run(events: Sequence[Event], roster: Roster | None = None) -> list[R
     arrived: dict[tuple[str, str], int] = {}
     for kind in ("deliver", "receive"):
         arrived |= {(e.process, e.message or ""): e.index for e in reversed(ordered) if e.kind == kind}
-    copies = from_events(ordered, roster)
+    copies = stamp_run(ordered, roster)
     return [_row(copy._asdict(), arrived.get((copy.destination, copy.message))) for copy in copies]
 
 

@@ -30,16 +30,16 @@ from thence.tables.engines.spark.frame_layout import look_at
 from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.read_events import in_this_folder
 from thence.tables.engines.spark.results import AuditResult
-from thence.tables.engines.spark.transport import pack
+from thence.tables.engines.spark.transport import pack_frame
 from thence.tables.engines.spark.versions import apply_to_groups, repartition_by_id
 from thence.tables.engines.spark.workers import check_workers
 from thence.tables.judge import findings
 from thence.tables.judge import tasks as stages
-from thence.tables.judge.packed_rows import DDL as PACKED
+from thence.tables.judge.packed_rows import PACKED_DDL as PACKED
 from thence.tables.judge.packed_rows import pointer
 from thence.tables.judge.partition_plan import CHUNK_ROWS, FAN, TASKS, Plan
 from thence.tables.judge.rounds_over_chunks import Round, judged
-from thence.tables.judge.route import Route, choose
+from thence.tables.judge.route import Route, choose_route
 
 
 def audit(
@@ -84,8 +84,8 @@ def audit_frame(
 
     `refused` are rows of findings known beforehand.
     """
-    route = route or choose(look=lambda: look_at(frame, chunk_rows))
-    return Job(frame, route, block, pack(frame, route.plan, chunk_rows)).result(refused)
+    route = route or choose_route(look=lambda: look_at(frame, chunk_rows))
+    return Job(frame, route, block, pack_frame(frame, route.plan, chunk_rows)).result(refused)
 
 
 def pointers(spark: SparkSession, route: Route) -> DataFrame:
@@ -213,7 +213,7 @@ def _together(packed: DataFrame, count: int) -> DataFrame:
 
 
 def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[str] | None = None) -> DataFrame:
-    chosen = frame.where(F.col("tag").isin(*findings.LISTED))
+    chosen = frame.where(F.col("tag").isin(*findings.LISTED_TAGS))
     if only is not None:
         chosen = chosen.where(F.col("run").isin(*only)) if only else chosen.where(F.lit(False))
     if without:

@@ -26,10 +26,10 @@ from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined, is_packed
 from thence.tables.judge import findings
 from thence.tables.judge.normal_table import refused_table
-from thence.tables.judge.packed_rows import DDL as PACKED
+from thence.tables.judge.packed_rows import PACKED_DDL as PACKED
 from thence.tables.judge.packed_rows import packed_rows_of
 from thence.tables.judge.partition_plan import CHUNK_ROWS, TASKS, Plan
-from thence.tables.judge.route import choose
+from thence.tables.judge.route import choose_route
 from thence.tables.judge.row_groups import RowGroup, RowGroupPlace, read_footers, read_groups
 
 COMPRESSION = "zstd"
@@ -71,7 +71,7 @@ def audit_trace(
     frame = with_event_columns(read_events(spark, files, trace.judged, needs=False, whole=trace.whole), located=True)
     grouped = set(files.values()) == {"parquet"} and trace.in_our_names
     footers = read_footers(files) if grouped else None
-    route = choose(footers=footers, look=lambda: _look(frame, files, chunk_rows), chunk_rows=chunk_rows)
+    route = choose_route(footers=footers, look=lambda: _look(frame, files, chunk_rows), chunk_rows=chunk_rows)
     refused = [*trace.quarantine]
     if footers is None or not route.by_groups:
         return audit_frame(frame, route=route, chunk_rows=chunk_rows, block=block, refused=_set_aside(spark, refused))

@@ -31,8 +31,8 @@ from thence.core.model.plain import Fields
 from thence.tables.contract.columns import REPLAYED_COLUMNS
 from thence.tables.costing import tasks
 from thence.tables.costing.recommend import Recommendation, asked_for
-from thence.tables.costing.report import MEANS, CostReport, chosen, report_of
-from thence.tables.engines.local.cost import SAMPLE
+from thence.tables.costing.report import MEANS, CostReport, choice_of, report_of
+from thence.tables.engines.local.cost import SAMPLED
 from thence.tables.engines.spark.event_columns import in_our_names
 from thence.tables.engines.spark.frames import check_frame
 
@@ -53,7 +53,7 @@ def cost(
     events: DataFrame,
     protocols: Sequence[str] | None = None,
     *,
-    sample: int = SAMPLE,
+    sample: int = SAMPLED,
     options: Mapping[str, Fields] | None = None,
     columns: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
@@ -160,7 +160,7 @@ class CostResult:
     @cached_property
     def recommendation(self) -> Recommendation:
         """The protocol to choose, and why; only a row for each protocol and need reaches the driver."""
-        return chosen([row.asDict() for row in self.protocols.collect()], [r.asDict() for r in self.needs.collect()])
+        return choice_of([row.asDict() for row in self.protocols.collect()], [r.asDict() for r in self.needs.collect()])
 
     @property
     def causal(self) -> bool:

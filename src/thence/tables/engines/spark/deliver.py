@@ -280,7 +280,7 @@ def column(name: str) -> Column:
 # -- a batch -----------------------------------------------------------------------------------------------------------
 
 
-def keyed(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], list[str]]:
+def with_key(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], list[str]]:
     """Return the table with columns that say its key, their names, and those of them that it did not have.
 
     Structs, lists and maps are told apart by their JSON; zero has one sign.
@@ -305,7 +305,7 @@ def keyed(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], list[
 def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
     names = setup.columns
     schema = output_schema(arrivals.schema, names)
-    table, keys, drop = keyed(arrivals, names)
+    table, keys, drop = with_key(arrivals, names)
     arrival = names.arrival
     if arrival not in arrivals.columns:
         arrival = READ_ORDER

@@ -18,7 +18,7 @@ from thence.core.model.events import Event
 from thence.tables.contract.row_validity import event_of
 from thence.tables.engines.spark.read_events import read_events
 from thence.tables.engines.spark.session import local_session
-from thence.tables.explain.excerpt import Excerpt, around, message_excerpt, places_of
+from thence.tables.explain.excerpt import Excerpt, message_excerpt, places_of, ranges_around
 from thence.tables.explain.scene import Finding, Origin, RowId
 from thence.tables.files.read import Trace
 
@@ -94,7 +94,7 @@ def rows_around(frame: DataFrame, findings: Sequence[tuple[str, Finding]]) -> li
     for run in dict.fromkeys(run for run, _ in findings):
         own = [event for event in about if event.run == run]
         places = [place for of, each in findings if of == run for place in places_of(own, each)]
-        found += first_events(excerpt_frame(frame, Excerpt(run, index_ranges=around(places))), LIMIT)
+        found += first_events(excerpt_frame(frame, Excerpt(run, index_ranges=ranges_around(places))), LIMIT)
     return found
 
 

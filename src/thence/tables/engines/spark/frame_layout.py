@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from thence.tables.judge.partition_plan import Large, Plan, chunk_count, evenly
 
-STEPS = 1 << 16
+ORDER_STEPS = 1 << 16
 """Steps of `order` in which rows are counted, at most about."""
 _SUMS = ("rows", "ordered")
 _ENDS = {"low": "min", "high": "max"}
@@ -57,7 +57,7 @@ def _chunks(events: DataFrame, run: Row, partition: int, chunk_rows: int) -> Lar
     if (found := evenly(partition, run["rows"], low, run["high"], chunk_rows)) is not None:
         return found
     chunks = chunk_count(run["rows"], chunk_rows)  # `order` leaves numbers out: count rows in fine steps first
-    step = -(-span // (chunks * max(4, min(64, STEPS // chunks))))
+    step = -(-span // (chunks * max(4, min(64, ORDER_STEPS // chunks))))
     place = _place(F.col("order"), low, step)
     counted = events.where(F.col("run") == run["run"]).groupBy(place.alias("place")).count().toLocalIterator()
     return Large(partition, _evened({r["place"]: r["count"] for r in counted}, run["rows"], chunks, low, step))

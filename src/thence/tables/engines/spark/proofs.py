@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 
 from thence.tables.judge.coded_rows import DELIVER, SEND
 from thence.tables.judge.normal_table import completed
-from thence.tables.judge.proof_path import STEPS, shortest_paths
+from thence.tables.judge.proof_path import PATH_TYPE, shortest_paths
 
 STEP = "struct<process:string,index:bigint,kind:string,message:string>"
-DDL = f"run string, destination string, early string, missing string, path array<{STEP}>"
+PROOFS_DDL = f"run string, destination string, early string, missing string, path array<{STEP}>"
 KEY = ("run", "destination", "early", "missing")
 WINDOWS = 200
 """This many violations of a run are looked up one by one; for more, all rows from the first to the last are taken."""
-SCHEMA = pa.schema([*((name, pa.string()) for name in KEY), ("path", STEPS)])
+PROOFS_SCHEMA = pa.schema([*((name, pa.string()) for name in KEY), ("path", PATH_TYPE)])
 
 
 def paths(frame: DataFrame, violations: DataFrame, windowed: set[str]) -> DataFrame:
@@ -30,8 +30,8 @@ def paths(frame: DataFrame, violations: DataFrame, windowed: set[str]) -> DataFr
     rows = frame.join(F.broadcast(runs.select("run")), ["run"], "left_semi")
     if windowed:
         rows = _between(rows, asked, windowed)
-    proved = rows.groupBy("run").cogroup(runs.groupBy("run")).applyInArrow(_prove, DDL)
-    return asked.join(proved, list(KEY), "left").select(*SCHEMA.names)
+    proved = rows.groupBy("run").cogroup(runs.groupBy("run")).applyInArrow(_prove, PROOFS_DDL)
+    return asked.join(proved, list(KEY), "left").select(*PROOFS_SCHEMA.names)
 
 
 def _between(frame: DataFrame, asked: DataFrame, windowed: set[str]) -> DataFrame:
@@ -59,4 +59,4 @@ def _prove(rows: pa.Table, asked: pa.Table) -> pa.Table:
     run = asked.column("run")[0].as_py()
     found = shortest_paths(completed(rows), [(each["missing"], each["early"]) for each in violations])
     proved = [{"run": run, **each, "path": path} for each, path in zip(violations, found, strict=True)]
-    return pa.Table.from_pylist(proved, schema=SCHEMA)
+    return pa.Table.from_pylist(proved, schema=PROOFS_SCHEMA)

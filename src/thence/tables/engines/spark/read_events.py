@@ -33,7 +33,7 @@ from thence.tables.judge.tasks import BatchFunction
 
 SPLIT_BYTES = 16 << 20
 """Bytes of JSONL that one task reads, about."""
-ROW = 64
+PARQUET_ROW_BYTES = 64
 """Bytes of JSONL that a row of Parquet counts for."""
 SHORTEST = len(format_line(Event("", "a", 1, "crash")))
 """No row of any run takes fewer bytes."""
@@ -93,7 +93,7 @@ def _task_inputs(splits: list[Split]) -> list[_TaskInput]:
 
 def _weight(split: Split) -> int:
     if split.format == "parquet":
-        return ROW * (split.length or 0)
+        return PARQUET_ROW_BYTES * (split.length or 0)
     return split.length or Path(split.file).stat().st_size
 
 

@@ -36,7 +36,7 @@ from thence.tables.engines.spark.shard_visit import ALWAYS_VISITED, SHARD
 from thence.tables.engines.spark.stream import shard_of
 from thence.tables.engines.spark.stream_options import MOST_SHARDS
 from thence.tables.engines.spark.stream_step import BLOB, HEAD, NAME, SEGMENTS
-from thence.tables.engines.spark.versions import arrow_schema, values_by_partition
+from thence.tables.engines.spark.versions import as_arrow, values_by_partition
 from thence.tables.engines.spark.waiting import refuse_unreadable, state_of_shards
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _write_rows(session: SparkSession, checkpoint: Path, shards: int, folder: Pa
     kinds = key_schema(head).types
     keys = pa.schema([(f"key {place}", kind) for place, kind in enumerate(kinds)])
     about = StructType([parts.schema["shard"], StructField("number", LongType()), *from_arrow_schema(keys).fields])
-    numbers = parts.groupBy("shard").applyInArrow(_numbered(arrow_schema(about)), about)
+    numbers = parts.groupBy("shard").applyInArrow(_numbered(as_arrow(about)), about)
     moves = numbers.select("shard", "number", shard_of(keys.names, shards).alias("to"))
     divided = parts.groupBy("shard").cogroup(moves.groupBy("shard")).applyInArrow(_divided, DIVIDED)
     # every shard has a head that says the number of shards, also the one that each micro-batch visits

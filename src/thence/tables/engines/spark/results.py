@@ -41,7 +41,7 @@ ONE_JOB_ROWS = 50_000
 ROWS_AT_A_TIME = 20_000
 """Rows of a longer list that are brought here at a time, about."""
 _NUMBERS = [name for name in RunRow.__annotations__ if name not in ("run", "verdict")]
-VERDICTS = ", ".join(["run string", "verdict string", *(f"{name} bigint" for name in _NUMBERS)])
+VERDICTS_DDL = ", ".join(["run string", "verdict string", *(f"{name} bigint" for name in _NUMBERS)])
 RUNS = pa.schema([("run", pa.string()), ("verdict", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
 """One row per run, as Spark and Arrow call its columns."""
 
@@ -70,7 +70,7 @@ class SparkFindings(Findings):
                 rows = [run_row(row["run"], row, clouded=row["run"] in clouded) for row in batch.to_pylist()]
                 yield pa.RecordBatch.from_pylist(rows, schema=RUNS)
 
-        return self._tags().where(F.col("run").isNotNull()).mapInArrow(judged, VERDICTS)
+        return self._tags().where(F.col("run").isNotNull()).mapInArrow(judged, VERDICTS_DDL)
 
     def listed(self, name: ListName) -> DataFrame:
         """Return a list of findings."""

@@ -100,14 +100,14 @@ def hush() -> None:
     """
     asking = threading.Thread(target=_log_nothing, daemon=True)
     asking.start()
-    asking.join(PATIENCE)
+    asking.join(ANSWER_SECONDS)
     if asking.is_alive() and _of_command is not None:
         java = getattr(getattr(_of_command.sparkContext, "_gateway", None), "proc", None)
         if java is not None:
             java.kill()
 
 
-PATIENCE = 0.5
+ANSWER_SECONDS = 0.5
 """Seconds that Spark has to answer, in a command that is ending."""
 
 

@@ -22,11 +22,11 @@ from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 SHARD, PACKED, ACTION, CAUSE = "__thence_shard", "__thence_rows", "__thence_action", "__thence_cause"
 """Columns on the way to the stateful step and in what operators say: no column of a caller has such names."""
 NUMBERS = "__thence_numbers"
-"""On the way out, beside packed rows: a number for each of `COUNTS`, and how long the row held longest has waited."""
+"""On the way out, beside packed rows: a number for each of `VISIT_COUNTS`, and the longest wait of a held row."""
 DRAIN, GIVE_UP = "drain", "give up"
 ALWAYS_VISITED = 0
 """A shard that every micro-batch visits, whatever the number of shards: its head has the checkpoint's own number."""
-COUNTS = (*(kind for kind in KINDS if kind != "blocked"), "held", "held_before", "state_bytes")
+VISIT_COUNTS = (*(kind for kind in KINDS if kind != "blocked"), "held", "held_before", "state_bytes")
 MOST_ROWS = 1 << 16
 """Rows that the packing step gathers before it divides them by shard, and rows of one packed row on the way out."""
 
@@ -78,7 +78,7 @@ def _packed(tables: list[pa.RecordBatch]) -> pa.RecordBatch:
     )
 
 
-def unpack(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def unpack_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of packed rows."""
     for batch in rows:
         for blob in batch.column(0):
@@ -159,12 +159,12 @@ class Visits:
         """Write the shard; return the rows that leave, packed, and the numbers of this visit."""
         oldest = shard.oldest_seconds()
         shard.write(store)
-        numbers = dict.fromkeys(COUNTS, 0)
+        numbers = dict.fromkeys(VISIT_COUNTS, 0)
         for batch in out:
             for counted in pc.value_counts(batch.column("outcome")).to_pylist():
                 numbers[counted["values"]] += counted["counts"]
         numbers |= {"held": shard.held.count, "held_before": held, "state_bytes": shard.written}
-        values = [*(float(numbers[name]) for name in COUNTS), oldest]
+        values = [*(float(numbers[name]) for name in VISIT_COUNTS), oldest]
         slices = [batch.slice(at, MOST_ROWS) for batch in out for at in range(0, len(batch), MOST_ROWS)]
         columns = np.empty((max(1, len(slices)), 2), object)
         columns[: len(slices), 0] = [ipc(each) for each in slices]

@@ -25,7 +25,7 @@ from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_
 from thence.tables.engines.spark.event_columns import in_our_names
 from thence.tables.engines.spark.frames import check_frame
 
-SCHEMA = ", ".join(f"{name} {kind}" for name, kind in STAMPED.items())
+STAMPED_DDL = ", ".join(f"{name} {kind}" for name, kind in STAMPED.items())
 _ARROW = pa.schema([(name, arrow_type(kind)) for name, kind in STAMPED.items()])
 
 
@@ -54,7 +54,7 @@ def stamp(
     has = set(events.columns)
     table = events if "run" in has else events.withColumn("run", F.lit("run"))
     if "kind" in has:
-        return table.groupBy("run").applyInArrow(_of_trace(names), SCHEMA)
+        return table.groupBy("run").applyInArrow(_of_trace(names), STAMPED_DDL)
     if {"message", "destinations", "depends_on"} <= has:
         if roster is not None:
             raise MisuseError(
@@ -63,7 +63,7 @@ def stamp(
                 Argument("by", "depends_on"),
                 ")",
             )
-        return table.groupBy("run").applyInArrow(_of_causes(), SCHEMA)
+        return table.groupBy("run").applyInArrow(_of_causes(), STAMPED_DDL)
     raise MisuseError(
         f"columns {', '.join(events.columns)}: neither a trace (run, process, index, kind, ...) nor messages with "
         "message, destinations and depends_on"

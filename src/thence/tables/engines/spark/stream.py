@@ -21,22 +21,22 @@ from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, St
 
 from thence.errors import Argument, MisuseError
 from thence.tables.delivery.setup import Setup
-from thence.tables.engines.spark.deliver import column, keyed, output_schema
+from thence.tables.engines.spark.deliver import column, output_schema, with_key
 from thence.tables.engines.spark.shard_visit import (
     ACTION,
     ALWAYS_VISITED,
     CAUSE,
-    COUNTS,
     NUMBERS,
     PACKED,
     SHARD,
+    VISIT_COUNTS,
     Visits,
     packer,
-    unpack,
+    unpack_rows,
 )
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 from thence.tables.engines.spark.stream_step import Processor
-from thence.tables.engines.spark.versions import arrow_schema, values_by_partition
+from thence.tables.engines.spark.versions import as_arrow, values_by_partition
 
 WATERMARK = "spark.watermarkDelayMs"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -52,24 +52,24 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
     _refuse(arrivals, setup, options)
     names, session = setup.columns, arrivals.sparkSession
     shards = options.shards or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
-    table, keys, _ = keyed(arrivals, names)
+    table, keys, _ = with_key(arrivals, names)
     arrival = names.arrival if names.arrival in arrivals.columns else READ_ORDER
     sharded = table.select(shard_of(keys, shards), *map(column, table.columns))
     packed = sharded.mapInArrow(packer(arrival, ALWAYS_VISITED), PACKED_ROWS)
     key_schema = StructType([table.schema[name] for name in keys])
     if options.commands is not None:
         packed = packed.unionByName(_commands(arrivals, key_schema, names.key, options.commands, shards))
-    visits = Visits(setup, options, arrow_schema(arrivals.schema), arrow_schema(key_schema), arrival, shards)
+    visits = Visits(setup, options, as_arrow(arrivals.schema), as_arrow(key_schema), arrival, shards)
     stepped = packed.groupBy(SHARD).transformWithStateInPandas(
         statefulProcessor=Processor(visits),
         outputStructType=LEAVING,
         outputMode="Append",
         timeMode="ProcessingTime" if options.timed else "None",
     )
-    numbers = [F.col(NUMBERS)[place] for place in range(len(COUNTS) + 1)]
-    sums = [F.sum(numbers[place].cast("long")).alias(name) for place, name in enumerate(COUNTS)]
+    numbers = [F.col(NUMBERS)[place] for place in range(len(VISIT_COUNTS) + 1)]
+    sums = [F.sum(numbers[place].cast("long")).alias(name) for place, name in enumerate(VISIT_COUNTS)]
     observed = stepped.observe(METRICS, *sums, F.max(numbers[-1]).alias("oldest_seconds"))
-    return observed.select(PACKED).mapInArrow(unpack, output_schema(arrivals.schema, names))
+    return observed.select(PACKED).mapInArrow(unpack_rows, output_schema(arrivals.schema, names))
 
 
 def shard_of(keys: Sequence[str], shards: int) -> Column:

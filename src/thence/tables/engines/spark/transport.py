@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from thence.tables.judge.normal_table import completed
-from thence.tables.judge.packed_rows import DDL, packed_rows_of
+from thence.tables.judge.packed_rows import PACKED_DDL, packed_rows_of
 from thence.tables.judge.partition_plan import Plan
 
 FLUSH_ROWS = 1_000_000
@@ -30,14 +30,14 @@ def tables(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Table]:
         yield completed(pa.Table.from_batches(held), plan.only)
 
 
-def pack(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
+def pack_frame(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
     """Return the rows of a normalised frame, packed; `run` need not travel where there is only one."""
     if plan.spread:
         keys = [F.col("run")]
         if "order" in frame.columns:  # neighbours stay together, so that wide rows are few
             keys.append(F.floor(F.col("order") / F.lit(max(1.0, chunk_rows / 8))))
         frame = frame.repartition(max(4, plan.tasks), *(keys if len(keys) > 1 else ()))
-    return (frame if plan.only is None else frame.drop("run")).mapInArrow(_packer(plan), DDL)
+    return (frame if plan.only is None else frame.drop("run")).mapInArrow(_packer(plan), PACKED_DDL)
 
 
 def _packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -31,7 +31,7 @@ SEED = 42
 """Of the hash by which Spark places rows."""
 
 
-def arrow_schema(schema: StructType) -> pa.Schema:
+def as_arrow(schema: StructType) -> pa.Schema:
     """Return a schema in Arrow, moments in UTC."""
     return to_arrow_schema(schema, timezone="UTC") if SAYS_ZONE else to_arrow_schema(schema)
 
@@ -41,7 +41,7 @@ def apply_to_groups(groups: GroupedData, work: GroupFunction, schema: StructType
     if not TAKES_BATCHES:
         kind = DataType.fromDDL(schema) if isinstance(schema, str) else schema
         assert isinstance(kind, StructType)
-        return groups.applyInArrow(on_tables(work, arrow_schema(kind)), schema)
+        return groups.applyInArrow(on_tables(work, as_arrow(kind)), schema)
 
     def on_batches(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
         return work(key, batches)

@@ -31,7 +31,7 @@ from thence.tables.engines.spark.deliver import MADE, column, resolved
 from thence.tables.engines.spark.shard_visit import SHARD
 from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_step import HEAD, SEGMENTS
-from thence.tables.engines.spark.versions import arrow_schema
+from thence.tables.engines.spark.versions import as_arrow
 
 READABLE = "/_-.~!'()*:@&=+$,;"
 """Signs that stand for themselves in a path of Spark's reader of states, beside letters and digits."""
@@ -102,7 +102,7 @@ def waiting_in_stream(session: SparkSession, checkpoint: str | os.PathLike[str])
         return session.createDataFrame([], StructType(list(FIELDS)))
     keys = from_arrow_schema(key_schema(bytes(head[0])))
     schema = StructType([*keys.fields, *FIELDS])
-    return parts.groupBy("shard").applyInArrow(_explained(arrow_schema(schema)), schema)
+    return parts.groupBy("shard").applyInArrow(_explained(as_arrow(schema)), schema)
 
 
 def state_of_shards(session: SparkSession, checkpoint: str) -> DataFrame:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType, TimestampType
 
 from thence.errors import MisuseError
 from thence.tables.engines.spark.sources.together import ARRIVAL, beside
-from thence.tables.sources.causation import Preset, alone, event_of, no_id, preset_of
+from thence.tables.sources.causation import Preset, alone, no_id, parsed_event, preset_of
 from thence.tables.sources.causation import from_events as plain
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _conversation(value: str, preset: str) -> Callable[[pa.Table], pa.Table]:
     import pyarrow
 
     def together(table: pyarrow.Table) -> pyarrow.Table:
-        events = [event_of(each) for each in table.column(value).to_pylist()]
+        events = [parsed_event(each) for each in table.column(value).to_pylist()]
         return beside(table, plain(events, preset=preset), ARRIVAL)
 
     together.__annotations__ = {"table": pyarrow.Table, "return": pyarrow.Table}

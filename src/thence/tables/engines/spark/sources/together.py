@@ -36,10 +36,10 @@ def beside(records: pa.Table, rows: Sequence[Arrival], added: StructType) -> pa.
     import pyarrow
 
     from thence.tables.delivery.arrow_rows import in_utc
-    from thence.tables.engines.spark.versions import arrow_schema
+    from thence.tables.engines.spark.versions import as_arrow
 
     records = pyarrow.Table.from_batches([in_utc(batch) for batch in records.to_batches()])
-    for field in arrow_schema(added):
+    for field in as_arrow(added):
         values = [row[field.name] for row in rows]  # type: ignore[literal-required]
         records = records.append_column(field, pyarrow.array(values, field.type))
     return records
