@@ -162,8 +162,8 @@ def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[H
     for ticket, place, since, ahead, came in _together(held.ticket, held.order, held.since, held.ahead, held.came):
         label = labels[place]
         if label in rule.foreign:
-            told = tuple(next(waits).split("\0")[1:])
-            yield HeldRow(ticket, label, -1, 0, since, ahead, came, [], [], told)
+            names = tuple(next(waits).split("\0")[1:])
+            yield HeldRow(ticket, label, -1, 0, since, ahead, came, [], [], names)
         else:
             name, number, span = next(own)
             yield read_held_row(rule, (ticket, label, name, number, since, ahead, came), needs[span])
