@@ -21,7 +21,7 @@ except ModuleNotFoundError:
 
 from thence.tables.delivery.reading_cy import nested
 
-AHEAD = cython.declare(cython.int, 64)
+HASHED_AHEAD = cython.declare(cython.int, 64)
 """Values whose places in the table are read ahead."""
 FACTOR = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
 ALL_BITS = cython.declare(cython.ulonglong, (1 << 64) - 1)
@@ -51,7 +51,7 @@ class Numbering:
         """
         self.offset, self.byte, self.there = memoryview(offsets), memoryview(data), memoryview(valid)
         self.slots, self.first = memoryview(slots), memoryview(first)
-        self.hashes = memoryview(array("Q", bytes(8 * AHEAD)))
+        self.hashes = memoryview(array("Q", bytes(8 * HASHED_AHEAD)))
         self.mask, self.count = len(self.slots) - 1, 0
 
     def codes(self, into: object) -> int:
@@ -61,8 +61,8 @@ class Numbering:
         begin: cython.Py_ssize_t
         end: cython.Py_ssize_t
         ahead: cython.int = 0
-        for begin in range(0, len(code), AHEAD):
-            end = min(begin + AHEAD, len(code))
+        for begin in range(0, len(code), HASHED_AHEAD):
+            end = min(begin + HASHED_AHEAD, len(code))
             for value in range(begin, end):
                 self.hashes[value - begin] = self._hash(self.offset[value], self.offset[value + 1]) & self.mask
             for value in range(begin, end):
