@@ -1,10 +1,12 @@
 """A fast generator of traces: tens of millions of events, nearly causal, straight to Parquet.
 
     python benchmarks/audit/generate.py OUT --events 10000000 --processes 64 --files 8 --seed 1
+    python benchmarks/audit/generate.py OUT --repeat 10      the same traffic ten times in one run: 100 million events
 
 Every process delivers what was sent to it in the order of sending, which is causal, except that now and then it takes
 the copy behind the next one. Where that one causally follows the one passed over, a violation is made; `--swap` is set
-so that about one delivery in a thousand is late. Each file holds one contiguous range of `order`.
+so that about one delivery in a thousand is late. Each file holds one contiguous range of `order`. `--repeat` bounds the
+memory of the generator: each repetition has messages of its own, and those in flight at its end are never delivered.
 """
 
 from __future__ import annotations
@@ -118,6 +120,28 @@ def write(out: Path, events: int, processes: int, *, files: int = 8, seed: int =
         pq.write_table(rows, out / f"part-{part:05d}.parquet", row_group_size=ROW_GROUP, compression="zstd")
 
 
+def repeat(out: Path, times: int) -> None:
+    """Append the trace in a folder to itself, so that the run is `times` as long."""
+    parts = [pq.ParquetFile(path) for path in sorted(out.glob("part-*.parquet"))]
+    events = sum(part.metadata.num_rows for part in parts)
+    columns = [part.read(["process", "index"]) for part in parts]
+    whole = pa.concat_tables(columns).group_by("process").aggregate([("index", "max")])
+    roster, lasts = whole.column("process").combine_chunks(), whole.column("index_max").to_numpy()
+    for turn in range(1, times):
+        for number, part in enumerate(parts):
+            rows = part.read()
+            changed = {
+                "index": pc.add(rows["index"], pa.array(turn * lasts).take(pc.index_in(rows["process"], roster))),
+                "message": pc.binary_join_element_wise(rows["message"], str(turn), "."),
+                "order": pc.add(rows["order"], turn * events),
+                "time": pc.add(rows["time"], turn * events * 1e-6),
+            }
+            for name, column in changed.items():
+                rows = rows.set_column(rows.column_names.index(name), name, column)
+            path = out / f"part-{turn * len(parts) + number:05d}.parquet"
+            pq.write_table(rows, path, row_group_size=ROW_GROUP, compression="zstd")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
@@ -126,11 +150,16 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--swap", type=float, default=0.08)
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--without-order", action="store_true")
     parser.add_argument("--layout", choices=["order", "hosts", "random"], default="order", help="what files hold")
     given = parser.parse_args()
     write(given.out, given.events, given.processes, files=given.files, seed=given.seed, swap=given.swap,
           ordered=not given.without_order, layout=given.layout)  # fmt: skip
+    if given.repeat > 1:
+        if given.without_order or given.layout != "order":
+            parser.error("--repeat needs files that follow one another in `order`")
+        repeat(given.out, given.repeat)
 
 
 if __name__ == "__main__":

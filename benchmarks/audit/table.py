@@ -1,6 +1,7 @@
 """The audit beside what one would write instead, at three sizes; results as JSON.
 
     python benchmarks/audit/table.py DATA [--sizes 5k 500k 10m] [--rounds 3] [--polars PYTHON]
+    python benchmarks/audit/table.py DATA --sizes 100m --rounds 1 --only "local, two cores"
 
 DATA is a folder that is filled with traces (`generate.py`, 64 processes, two copies a message, one delivery in a
 thousand late) and with a trace of long chains (`chains`), unless it holds them. Every way is a process of its own,
@@ -18,12 +19,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from generate import write
+from generate import repeat, write
 from measuring import Taken, add, run
 
 HERE = Path(__file__).parent
 RESULT = HERE / "results" / "table.json"
-SIZES = {"5k": 5_000, "500k": 500_000, "10m": 10_000_000}
+SIZES = {"5k": 5_000, "500k": 500_000, "10m": 10_000_000, "100m": 100_000_000}
+ONCE = 10_000_000
+"""events that are simulated; a larger trace repeats them"""
 RELAYS = 5
 LOCAL = [sys.executable, "-m", "thence.cli", "audit", "--engine", "local", "--paths", "0", "--json", "-"]
 SPARK = [sys.executable, "-m", "thence.cli", "audit", "--engine", "spark", "--paths", "0", "--json", "-"]
@@ -136,19 +139,22 @@ def main() -> None:
     """Measure, and write the results as they come."""
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
-    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=[*SIZES, "chains"])
+    parser.add_argument("--sizes", nargs="+", default=["5k", "500k", "10m"], choices=[*SIZES, "chains"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--polars")
     parser.add_argument("--only", nargs="+")
     asked = parser.parse_args()
     os.environ["THENCE_ARCHIVE"] = "use"
+    os.environ["PYTHONPYCACHEPREFIX"] = str(asked.data / "bytecode")  # cached from the second round on
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     add(RESULT, "lines of code", {"a loop by hand": lines("by_hand.py"), "Polars": lines("by_polars.py"), "thence": 1})
     for size in asked.sizes:
         folder = asked.data / size
         if not folder.exists() and size == "chains":
             chains(folder, 500_000)
         elif not folder.exists():
-            write(folder, SIZES[size], 64, files=8 if size == "10m" else 1)
+            write(folder, min(SIZES[size], ONCE), 64, files=8 if SIZES[size] >= ONCE else 1)
+            repeat(folder, SIZES[size] // ONCE)
         measured(folder, asked.rounds, asked.polars, asked.only)
 
 

@@ -99,6 +99,8 @@ def test_cloudevents_before_their_causes_are_violations(capsys: pytest.CaptureFi
     assert (code, said["verdict"], said["orphans"]) == (1, "violated", [])
     assert [(row["early"], row["missing"]) for row in said["violations"]] == [("p-2", "o-1")]
     assert "log of c-1 delivered p-2 before o-1" in text
+    assert main(["show", "e.json", "--out", "page.html"]) == 0
+    assert "s-3" in Path("page.html").read_text()
     assert main(["deliver", "e.json", "--out", "e.jsonl"]) == 0
     rows = [json.loads(line) for line in Path("e.jsonl").read_text().splitlines()]
     assert [row["message"] for row in rows] == ["o-1", "p-2", "s-3"]
@@ -133,6 +135,8 @@ def test_changes_are_delivered_transaction_by_transaction(frame: bool, capsys: p
     assert all(row["reason"] == row["note"] for row in aside if row["note"])
     _, said, _ = audited("c.jsonl", capsys=capsys)
     assert said["events"]
+    assert main(["show", "c.jsonl", "--out", "page.html"]) == 0
+    assert Path("page.html").stat().st_size > 0
     assert not [row for row in said["quarantine"] if "heartbeat" in row["reason"]]
 
 

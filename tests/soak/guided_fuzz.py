@@ -14,7 +14,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-with atheris.instrument_imports(include=["thence.core.model", "thence.protocols"], enable_loader_override=False):
+with atheris.instrument_imports(include=["thence.core"], enable_loader_override=False):
     from support.hostile import Hostile
     from support.slow_codec import slow_decode
 

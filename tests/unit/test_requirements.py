@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -28,6 +29,14 @@ def normal(name: str) -> str:
 @pytest.mark.parametrize("name", [*FILES, "docs.txt", "release.txt"])
 def test_every_line_is_an_exact_version(name: str) -> None:
     assert [line for line in pins(name) if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
+
+
+def test_the_pins_are_made_from_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    asked = re.search(r"^EXTRAS := .*--extra ,(.*)\)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert asked is not None
+    pinned = {need for name in asked[1].split() for need in extras[name]}
+    assert {need for name in extras.keys() - {"all"} for need in extras[name]} == pinned
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,6 +1,11 @@
-"""Thousands of random runs, spoilt ones and wrong orders among them: arrays say what the definition says."""
+"""Thousands of random runs, spoilt ones and wrong orders among them: arrays say what the definition says.
+
+THENCE_RUNS sets the number of runs of each test, for a shorter soak of the uncompiled modules.
+"""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from support.definition import DefinitionFindings
@@ -14,12 +19,14 @@ from thence.tables.engines.local.chunks import audit_table
 from thence.tables.judge import scan_cy
 from thence.tables.judge.normal_table import of_events
 
-RUNS, STEP = 4000, 200
+EACH, STEP = 4000, 200
+RUNS = int(os.environ.get("THENCE_RUNS", EACH))
+HOW = "compiled" if scan_cy.__file__.endswith((".so", ".pyd")) else "uncompiled"
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("start", range(200_000, 220_000, RUNS))
+@pytest.mark.parametrize("start", range(200_000, 220_000, EACH))
 def test_soak(start: int) -> None:
     print(f"seeds {start} to {start + RUNS - 1}")
     judged = proved = violations = possible = 0
@@ -42,7 +49,7 @@ def test_soak(start: int) -> None:
         judged += 2 * len(by_run)
         violations += 2 * len(known.violations)
         possible += 2 * len(known.possible)
-    _keep(f"seeds {start} to {start + RUNS - 1}", judged, proved, possible, len(wrong))
+    _keep(f"seeds {start} to {start + RUNS - 1}, {HOW}", judged, proved, possible, len(wrong))
     assert not wrong
     assert proved == violations
 
@@ -52,7 +59,6 @@ def _keep(seeds: str, judged: int, proved: int, possible: int, wrong: int) -> No
         "audit",
         seeds,
         {
-            "compiled": scan_cy.__file__.endswith(".so"),
             "judgements": judged,
             "violations, each proved by a shortest path": proved,
             "possible violations": possible,

@@ -295,13 +295,10 @@ class ByProcess(Shape):
             vectors: dict[int, Value] = reader.vectors()
             return vectors
         found: dict[int, Value] = {}
-        last, size, read = -1, reader.size, self.shape.read
+        last, read = -1, self.shape.read
         for _ in range(reader.length()):
-            position = reader.varint()
-            if not last < position < size:
-                raise PeerError(f"position {position} at byte {reader.at} follows {last} of {size}; they ascend")
-            found[position] = read(reader)
-            last = position
+            last = reader.position(last)
+            found[last] = read(reader)
         return found
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:

@@ -191,33 +191,29 @@ class Reader:
                 count = count - gap - 1 if gap < count else 0
         return None
 
+    def position(self, last: cython.longlong) -> cython.longlong:
+        """Take a position of the roster that comes after `last`."""
+        return _position(self, last)
+
     @cython.ccall
     def pairs(self) -> dict:
         """Take numbers by position, which ascend."""
         found: dict = {}
         last: cython.longlong = -1
-        position: cython.longlong
         _i: cython.longlong
         for _i in range(self.length()):
-            position = self.varint()
-            if position <= last or position >= self.size:
-                raise PeerError(f"position {position} at byte {self.at} follows {last} of {self.size}; they ascend")
-            last = position
-            found[position] = self.varint()
+            last = _position(self, last)
+            found[last] = self.varint()
         return found
 
     def vectors(self) -> dict:
         """Take a number for each position, as a tuple, for each of some positions, which ascend."""
         found: dict = {}
         last: cython.longlong = -1
-        position: cython.longlong
         _i: cython.longlong
         for _i in range(self.length()):
-            position = self.varint()
-            if position <= last or position >= self.size:
-                raise PeerError(f"position {position} at byte {self.at} follows {last} of {self.size}; they ascend")
-            last = position
-            found[position] = tuple(self.numbers(self.size))
+            last = _position(self, last)
+            found[last] = tuple(self.numbers(self.size))
         return found
 
     @cython.ccall
@@ -314,3 +310,13 @@ class Reader:
             for i in range(words.width):
                 words.word[i] ^= word_below(self.size, i)
         return None
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _position(reader: Reader, last: cython.longlong) -> cython.longlong:
+    """Take a position after `last`: keys ascend, so that a set of them has one form."""
+    position: cython.longlong = reader.varint()
+    if position <= last or position >= reader.size:
+        raise PeerError(f"position {position} at byte {reader.at} follows {last} of {reader.size}; they ascend")
+    return position
