@@ -21,6 +21,12 @@ INSTEAD = {
     r"dearer": "more expensive",
     r"law\.": "Invariant:",
     r"houses?|storeys?": "package, layer",
+    r"(?<![\"'{])told(?![\"'(])": "notified, recognised, reported, printed",
+    r"time-stamp(?:s|ed|ing)?": "timestamp",
+    r"can not": "cannot",
+    r"hand(?:s|ed|ing)? over": "deliver, pass",
+    r"parted": "divided, partitioned, separated",
+    r"(?:that|which|it|input) (?:is|are) (?-i:none)|null is none": "say what it is instead: unusable, invalid, null",
 }
 FOUND = re.compile("|".join(rf"(?P<w{n}>\b(?:{word}))(?!\w)" for n, word in enumerate(INSTEAD)), re.IGNORECASE)
 

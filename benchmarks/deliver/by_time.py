@@ -1,9 +1,9 @@
-"""What people do instead: sort by time-stamp. How often that is wrong, by the definition, when clocks differ a little.
+"""What people do instead: sort by timestamp. How often that is wrong, by the definition, when clocks differ a little.
 
     python benchmarks/deliver/by_time.py
 
 Writes results/by_time.json. A simulated run (8 processes, delays of 50 ms on the mean) is delivered once more at
-a sink beside each process: in the order of the time-stamps, each clock off by up to `skew` seconds, and through
+a sink beside each process: in the order of the timestamps, each clock off by up to `skew` seconds, and through
 `Orderer` on minimal stamps made from the trace.
 """
 

@@ -57,7 +57,7 @@ FILES = {
     "Kshemkalyani and Singhal 1998 (`ks`)": "ks98",
     "Optimal causal order with CI and DC (`ci-dc`)": "ci-dc",
     "Baselines: RST, SES, BSS, PRS": "baselines",
-    "Causal separators, topological time-stamping (`ech`)": "separators",
+    "Causal separators, topological timestamping (`ech`)": "separators",
     "Schiper and Pedone 2009 (`a-fifo`, `a-causal`)": "genuine-multicast",
     "Krishnamurthy and Mukund (`epochs`, `bounded`)": "bounded",
 }

@@ -21,9 +21,9 @@ PAGE = ROOT / "docs" / "reference/coverage.md"
 TITLES = {
     "ks98": "KS98: the least information for causal order",
     "ci-dc": "An efficient causal order algorithm (ci-dc)",
-    "separators": "Causal separators and topological time-stamping",
+    "separators": "Causal separators and topological timestamping",
     "genuine": "Genuine fifo and causal multicast",
-    "bounded": "Causal ordering with bounded time-stamps",
+    "bounded": "Causal ordering with bounded timestamps",
 }
 NUMBERED: dict[str, dict[str, str]] = {
     "ks98": {"definition": "1 to 7", "theorem": "1 to 8", "lemma": "1 to 8", "corollary": "1, 2", "figure": "1, 2",

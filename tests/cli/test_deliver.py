@@ -206,7 +206,7 @@ def test_what_no_stream_can_watch_is_refused_before_spark_starts(
         (str(file), "in.jsonl is a file; name its folder, or deliver it as a batch"),
         (str(tmp_path / "missing"), "missing is no file, folder or glob that matches one"),
         (str(tmp_path / "empty"), "empty holds no files"),
-        ("-", "standard input is none; leave --stream out"),
+        ("-", "standard input cannot be watched. Leave --stream out"),
     ):
         assert main(["deliver", given, *stream]) == 2, given
         assert said in " ".join(capsys.readouterr().err.split())

@@ -68,7 +68,7 @@ def test_a_time_limit_leaves_the_verdict_open(capsys: pytest.CaptureFixture[str]
         ),
         (("--property", "speed"), "no property 'speed'; there are causal order"),
         (("--replay", "/no/such/file"), "cannot read /no/such/file"),
-        (("--destinations", "some"), "'some' are none of unicast, any, broadcast"),
+        (("--destinations", "some"), "'some' is not one of unicast, any, broadcast"),
         (("--processes", "0"), "0 processes; an exploration needs one at least"),
         (("--messages", "-1"), "messages -1; 0 or more is accepted"),
         (("--messages", "2000"), "2000 messages; up to 1000 are accepted"),

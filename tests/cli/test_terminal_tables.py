@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
+from thence import cli
 from thence.cli._console import Console, table
 
 NAMES = (
@@ -57,3 +60,27 @@ def test_short_columns_are_given_their_room_first() -> None:
     said = shown(100, "protocol", "what it is", "waits for", "source", rows=rows)
     assert "waits for" in said
     assert "causes only" in said
+
+
+def test_commands_print_one_table_on_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("thence.cli._console.WIDE", 80)
+    cli.main(["simulate", "--messages", "60", "--trace", "run.jsonl", "-q"])
+    cli.main(["simulate", "--messages", "60", "--protocol", "unordered", "--trace", "two.jsonl", "-q"])
+    rows = [{"id": f"a-rather-long-id-{n}", "parent": f"another-rather-long-id-{n % 3}"} for n in range(9)]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    deliver = ["deliver", "rows.jsonl", "--id", "id", "--causes", "parent", "--out", "out.jsonl"]
+    for command, tables in (
+        (["cost", "run.jsonl"], 1),
+        (["protocols"], 2),
+        (["audit", "run.jsonl", "two.jsonl"], 1),
+        (deliver, 1),
+    ):
+        capsys.readouterr()
+        cli.main(command)
+        said = capsys.readouterr().out
+        assert said.count("\n ──") == tables, said
+        heads = [line for line in said.splitlines() if line.startswith(("  protocol ", "  run ", "  waiting "))]
+        assert len(heads) <= tables

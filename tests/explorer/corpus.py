@@ -42,8 +42,8 @@ BY_HAND: dict[str, tuple[Setting, str, str]] = {
     "a-fifo-lazy": (
         setting_of("a-fifo-lazy", 3, 1, groups="a|bc", crashes=1, detector="any"),
         "faulty: a",
-        "c is told to trust a, c; a sends to b, c; c receives a1; a crashes; b loses a1; "
-        "b receives the ok of a1 from c; b is told to trust b, c; c is told to trust b, c",
+        "c now trusts a, c; a sends to b, c; c receives a1; a crashes; b loses a1; "
+        "b receives the ok of a1 from c; b now trusts b, c; c now trusts b, c",
     ),
     "a-causal-carry-own": (
         setting_of("a-causal-carry-own", 4, 3, "any", crashes=2),

@@ -96,7 +96,7 @@ def test_stamps_and_changes_of_the_log_are_shown() -> None:
 def test_crashes_losses_and_detectors_have_words() -> None:
     walk = Stepper(Setting("a-causal", 2, 1, crashes=1, detector="falling"), start=Start(1, (1 << 62, 1 << 62)))
     words = {in_words(step, walk.moves.roster) for step in walk.choices()}
-    assert {"a crashes", "b is told to trust b", "a sends to b"} <= words
+    assert {"a crashes", "b now trusts b", "a sends to b"} <= words
 
 
 def follow(made: StateGraph, walk: Stepper, node: int, seen: set[int]) -> None:

@@ -148,7 +148,7 @@ def test_misuse_is_told(folder: Path) -> None:
             ):
                 with pytest.raises(MisuseError, match=text):
                     await a.send(destinations, payload)  # type: ignore[arg-type]
-            for label, text in ((5, "label is a int"), ("l" * 256, "255 bytes"), ("\ud800", "UTF-8 can not hold")):
+            for label, text in ((5, "label is a int"), ("l" * 256, "255 bytes"), ("\ud800", "UTF-8 cannot hold")):
                 with pytest.raises(MisuseError, match=text):
                     await a.send({"b"}, b"", label=label)  # type: ignore[arg-type]
             with pytest.raises(JournalError, match="in use"):

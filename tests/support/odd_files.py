@@ -404,7 +404,7 @@ CORPUS: tuple[OddFile, ...] = (
             reasons=("it begins like no format known here",), **_REFUSED),
     OddFile("a file of no format known here, in a folder", "named and skipped",
             _in_folder("letter.txt", b"Dear reader,\n"), skipped=("it begins like no format known here",)),
-    OddFile("a file that its name calls a trace, but is none, in a folder", "the file is set aside",
+    OddFile("a file in a folder with the name of a trace and other content", "the file is set aside",
             _in_folder("more.json", _array(lines())), exit=1, verdict="unknown",
             reasons=("this looks like one array of JSON",)),
     OddFile("a folder with names that begin with . or _", "these are left out, as Spark does", _hidden),

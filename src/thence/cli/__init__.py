@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # for as long as this process lives
     try:
         code = _run(argv)
-    except BrokenPipeError:  # while an error was told
+    except BrokenPipeError:  # while an error was printed
         code = UNREAD
     code = _flushed(code)
     if argv is None:
@@ -112,7 +112,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _flushed(code: int) -> int:
-    """Hand over what is still kept back, and return the exit code: another one where the reader is gone."""
+    """Flush what is still buffered, and return the exit code: another one where the reader is gone."""
     for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
         try:
             stream.flush()
@@ -148,7 +148,7 @@ def _explain(error: Exception) -> int:
     if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):
         return _complain(f'the package {error.name} is missing: pip install "thence[{extra}]"')
     if isinstance(error, ImportError) and (error.name or "").startswith("thence."):
-        return _complain(str(error))  # a room of ours that cannot be on this system
+        return _complain(str(error))  # a package of ours that cannot work on this system
     if type(error).__name__ == "Py4JNetworkError" or (type(error) is ConnectionRefusedError and "py4j" in sys.modules):
         return _complain(
             "Spark's Java process has ended before its work was done; if it says OutOfMemoryError above, "

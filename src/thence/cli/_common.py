@@ -140,7 +140,7 @@ def standard_input(names: T) -> Iterator[T]:
 
 
 STDIN_SAMPLE = 1 << 16
-"""Bytes of standard input by which its format is told."""
+"""Bytes of standard input from which its format is recognised."""
 
 
 class Talk(Enum):
@@ -229,9 +229,14 @@ def as_option(argument: Argument, parameters: Mapping[str, inspect.Parameter]) -
     return f"{shown} {argument.value}" if argument.given else shown
 
 
+def verbose() -> bool:
+    """Return whether `--verbose` was given."""
+    return _talk is Talk.VERBOSE
+
+
 def detail(text: str) -> None:
     """Say on stderr how something came about, if `--verbose` asks for it."""
-    if _talk is Talk.VERBOSE:
+    if verbose():
         print(visible_lines(text), file=sys.stderr)
 
 

@@ -40,7 +40,7 @@ def _check_alone(option: str, given: str | Path, taken: dict[Path, str]) -> None
 
 
 def declared(parameter: inspect.Parameter) -> OptionInfo | None:
-    """Return what typer is told of an option; None if the parameter is an argument."""
+    """Return the declaration of an option for typer; None if the parameter is an argument."""
     declarations = getattr(parameter.annotation, "__metadata__", ())
     return next((each for each in declarations if isinstance(each, OptionInfo)), None)
 

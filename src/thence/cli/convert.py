@@ -18,6 +18,7 @@ from thence.cli._common import (
     JsonFile,
     KindsOption,
     SparkCores,
+    detail,
     finish,
     named_columns,
     named_kinds,
@@ -234,4 +235,4 @@ def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choic
         tell(f"  {place + ': ' if place else ''}{each['reason']}")
     if len(left_out) > SHOWN_LEFT_OUT:
         tell(f"  ... and {len(left_out) - SHOWN_LEFT_OUT} more; --json FILE names them all")
-    tell(f"converted {choice}")
+    detail(f"converted {choice}")

@@ -18,12 +18,14 @@ from thence.cli._common import (
     SparkCores,
     by_reason,
     console,
+    detail,
     finish,
     lines_by_reason,
     named_columns,
     named_kinds,
     skipped_files,
     start_spark,
+    verbose,
     working,
     write_json,
 )
@@ -78,8 +80,9 @@ def command(
         unused = "".join(f"; set aside: {_place(each)}: {each['reason']}" for each in report.quarantine[:1])
         raise TraceError(f"nothing could be replayed: the trace has no run with a send{unused}")
     _show(report, console(json_file))
-    for line in (*skipped_files(opened.skipped), f"replayed {choice}"):
+    for line in skipped_files(opened.skipped):
         console(json_file).print(line)
+    detail(f"replayed {choice}")
     write_json(json_file, report.json() | {"engine": choice.engine})
     if plot is not None:
         from thence.show.plots import cost_plot, save
@@ -123,12 +126,16 @@ def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores:
 
 
 _COLUMNS = (
-    ("entries/copy", "entries_per_copy"), ("facts/copy", "facts_per_copy"), ("bytes/copy", "bytes_per_copy"),
-    ("bytes/message", "all_bytes_per_message"), ("once warm", "warm_bytes_per_message"),
-    ("paper bytes/message", "paper_bytes_per_message"),
-    ("log size", "log_size"), ("log max", "log_max"), ("waiting", "held_share"), ("seconds/copy", "hold_per_copy"),
+    ("bytes/copy", "bytes_per_copy"), ("bytes/message", "all_bytes_per_message"),
+    ("once warm", "warm_bytes_per_message"), ("log size", "log_size"), ("waiting", "held_share"),
+)  # fmt: skip
+"""what fits one table on 80 columns"""
+_FURTHER = (
+    ("entries/copy", "entries_per_copy"), ("facts/copy", "facts_per_copy"),
+    ("paper bytes/message", "paper_bytes_per_message"), ("log max", "log_max"), ("seconds/copy", "hold_per_copy"),
     ("deferred", "deferred"), ("hops", "hops"), ("stuck", "stuck"),
 )  # fmt: skip
+"""what --verbose adds"""
 
 
 def _show(report: CostReport, out: Console) -> None:
@@ -142,9 +149,10 @@ def _show(report: CostReport, out: Console) -> None:
         part = f"the first {run['deliveries']} of {run['recorded']} deliveries"
         out.print(f"{_named(run)}: only {part}, a causally closed prefix")
     measured = [row for row in report.protocols if row["status"] == "measured"]
-    rows = [[row["protocol"], *(_number(row[name]) for _, name in _COLUMNS)] for row in measured]
-    if rows:
-        out.print(table("protocol", *(title for title, _ in _COLUMNS), rows=rows))
+    for columns in (_COLUMNS, _FURTHER) if verbose() else (_COLUMNS,):
+        rows = [[row["protocol"], *(_number(row[name]) for _, name in columns)] for row in measured]
+        if rows:
+            out.print(table("protocol", *(title for title, _ in columns), rows=rows))
     held = sum(run["held"] for run in causal)
     if held:
         seconds = [run["held_seconds"] for run in causal]

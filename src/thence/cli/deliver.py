@@ -164,7 +164,7 @@ def command(
     names = roster.split(",") if roster is not None else None
     keys = None if key is None else [name.strip() for name in key.split(",")]
     if stream and arrivals == "-" and not Path("-").exists():
-        raise MisuseError("--stream watches a folder, and standard input is none; leave --stream out")
+        raise MisuseError("--stream watches a folder; standard input cannot be watched. Leave --stream out")
     with standard_input([arrivals]) as (file,):
         if stream and engine == Engine.LOCAL:
             raise MisuseError("--stream runs on Spark; --engine local is for batches")
@@ -199,7 +199,7 @@ def _named(by: str | None, id: str | None, causes: str | None, columns: dict[str
 
 
 def _failure(result: Row) -> str | None:
-    """Say why a delivery that came to its end is none: no row has a position, or most are unusable."""
+    """Say why a finished delivery counts as failed: no row has a position, or most are unusable."""
     from thence.tables.delivery.outcome import PLACED
 
     outcomes, rows = result["outcomes"], result["rows"]
@@ -337,7 +337,7 @@ def _policy_may_stop() -> Iterator[None]:
 
 
 def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[Row]) -> Row:
-    """Return what is told, from the number of rows with each outcome and reason, the most frequent first."""
+    """Return what is printed, from the number of rows with each outcome and reason, the most frequent first."""
     outcomes, unusable = Counter[str](), dict[str | None, int]()
     for (outcome, reason), count in counts.items():
         outcomes[outcome] += count

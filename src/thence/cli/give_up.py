@@ -35,7 +35,7 @@ def command(
     with working("Reading the state"):
         keys = on_spark(session, checkpoint, cause, None if key is None else key.split(","), commands=commands)
     what = "let go what is held" if cause is None else f"give up {cause}"
-    sentence = f"{len(keys)} key{' is' if len(keys) == 1 else 's are'} told to {what}"
+    sentence = f"{len(keys)} key{' is' if len(keys) == 1 else 's are'} asked to {what}"
     nothing = "nothing waits" + ("" if key is None else f" at {key}") + ("" if cause is None else f" for {cause}")
     console(json_file).print(sentence if keys else f"{nothing}; `thence waiting` says what does")
     write_json(json_file, {"checkpoint": str(checkpoint), "cause": cause, "keys": keys})

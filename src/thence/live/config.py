@@ -1,4 +1,4 @@
-"""The configuration of one endpoint, read from TOML. Every mistake is told by the name of its key.
+"""The configuration of one endpoint, read from TOML. Every error names its key.
 
 Paths are relative to the file. The keys are in `CONFIG_KEYS`; docs/reference/live.md explains each.
 """
@@ -269,7 +269,7 @@ def _addresses(top: _Table, processes: tuple[str, ...]) -> dict[str, Address]:
     table = top.table("addresses")
     for key in table.values:
         if key not in processes:
-            raise MisuseError(f"{top.file}: addresses.{key} is none of processes: {', '.join(processes)}")
+            raise MisuseError(f"{top.file}: addresses.{key} is not one of processes: {', '.join(processes)}")
     return {name: _address(table, name) for name in processes}
 
 
@@ -323,7 +323,7 @@ def _address(table: _Table, key: str) -> Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read host:port; ValueError if it is none."""
+    """Read host:port; ValueError for anything else."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise ValueError(f"{text!r:.60} is not host:port")

@@ -41,7 +41,7 @@ from thence.live.writer import InputWriter
 from thence.tables.files.formats import MARK
 
 SLICE = 64
-"""deliveries that are handed over before other tasks get their turn"""
+"""deliveries that are returned before other tasks get their turn"""
 RENEW_SECONDS = 5.0
 
 
@@ -447,6 +447,6 @@ def _check_label(label: str | None) -> None:
     try:
         size = len(label.encode())
     except UnicodeEncodeError:
-        raise MisuseError(f"label is {label[:20]!r}, which UTF-8 can not hold") from None
+        raise MisuseError(f"label is {label[:20]!r}, which UTF-8 cannot hold") from None
     if size > MOST_LABEL_BYTES:
         raise MisuseError(f"label {label[:20]!r}... is longer than the {MOST_LABEL_BYTES} bytes accepted")

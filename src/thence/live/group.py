@@ -22,7 +22,7 @@ class Waiter(Protocol):
         """Whether all waiters are gone: an input that is not applied yet is withdrawn."""
 
     def settle(self, message: str | None) -> None:
-        """Hear that it is committed; a send is told the name of its message."""
+        """Note that it is committed; a send gets the name of its message."""
 
     def fail(self, error: ThenceError) -> None:
         """Hear that it was refused."""

@@ -1,7 +1,7 @@
 """Heartbeats on every link: they keep it alive, show a dead one, and drive the failure detector where there is one.
 
-Whom a process trusts is an input like any other: it is journaled, and replayed after a restart. Told to the member is
-only what differs from what it was told before.
+Whom a process trusts is an input like any other: it is journaled, and replayed after a restart. The member gets
+only what differs from what it got before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def keep_heartbeat(endpoint: Endpoint) -> None:
 
 
 class Trust:
-    """Whom a member with a failure detector is told to trust."""
+    """Which processes a member with a failure detector is to trust."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         """Begin with what the member knows."""

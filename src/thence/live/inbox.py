@@ -17,7 +17,7 @@ MEMORY_BYTES = 1 << 24
 
 
 class Taken(NamedTuple):
-    """A delivery whose turn has come; `again`: it may have been handed over before the process ended."""
+    """A delivery whose turn has come; `again`: it may have been returned before the process ended."""
 
     delivery: InboxEntry
     payload: bytes
@@ -27,7 +27,7 @@ class Taken(NamedTuple):
 
 
 class Inbox:
-    """The deliveries of one process that were not handed over yet."""
+    """The deliveries of one process that the application has not received yet."""
 
     def __init__(self, journal: Journal) -> None:
         """Take the journal that holds every payload."""
@@ -38,7 +38,7 @@ class Inbox:
         self.returned = asyncio.Event()
         """set while a delivery that was given back is there to take"""
         self._back: list[tuple[int, InboxEntry, int | None, bool]] = []
-        """deliveries that were given back, a heap: they come before what was never handed over"""
+        """deliveries that were given back, a heap: they come before what was never received"""
         self._payloads: dict[int, bytes] = {}
         self._memory = 0
 
@@ -60,13 +60,13 @@ class Inbox:
         self.returned.set()
 
     def give_back(self, delivery: InboxEntry, clock: int | None, again: bool) -> None:
-        """Take in a delivery that was handed over and is to be handed over again."""
+        """Take in a delivery that the application gave back and will receive again."""
         heappush(self._back, (delivery.number, delivery, clock, again))
         self.news.set()
         self.returned.set()
 
     def next(self) -> tuple[InboxEntry, int | None, bool]:
-        """Return the oldest delivery, which stays, its clock, and whether it may have been handed over before."""
+        """Return the oldest delivery, which stays, its clock, and whether the application may have had it before."""
         return self._back[0][1:] if self._back else self._waiting[0]
 
     def take(self) -> Taken:

@@ -45,7 +45,7 @@ class JetStreamSession:
         self.task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         self._waiting: deque[tuple[int, bytes]] = deque()
-        """items that were handed over and not published"""
+        """items that were accepted and not published"""
         self._published: deque[tuple[int, int]] = deque()
         """numbers and sizes of items that were published and not acknowledged, in order"""
         self._confirmed: set[int] = set()

@@ -132,7 +132,7 @@ class Journal:
             raise JournalError(f"journal of format {found}; this release reads {FORMAT}")
         identity = self.meta("identity") or ""
         if len(identity) != 32 or not identity.isalnum():
-            raise JournalError(f"the journal says {identity!r} is its identity, which is none; {RESTORE}")
+            raise JournalError(f"the journal says {identity!r} is its identity, which is invalid; {RESTORE}")
         self.identity = identity
 
     def _meta(self, key: str, value: str) -> None:

@@ -102,14 +102,14 @@ class Message:
         self.clock = clock
         """clock of its send: lower than that of whatever depends on it; None if that is not known"""
         self.given_back = False
-        """whether it was given back, and will be handed over again"""
+        """whether it was given back, and will be delivered again"""
         self.attempt = attempt
-        """how often it was handed over, this time included, as far as the journal knows"""
+        """how often it was delivered, this time included, as far as the journal knows"""
         self.number = delivery.number
         """its place among all deliveries here, from 1"""
         self.payload = payload
         self.redelivered = redelivered
-        """whether it may have been handed over before: the process ended before it was done"""
+        """whether it may have been delivered before: the process ended before it was done"""
 
     @property
     def id(self) -> str:

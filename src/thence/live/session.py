@@ -1,7 +1,7 @@
 """One connection from its first byte to its last: frames in, frames out, and who may say what when.
 
 Invariant: nothing is taken before both ends have said hello and agree; whatever cannot be used ends the connection with
-a sentence that the peer is told.
+a sentence that the peer receives.
 """
 
 from __future__ import annotations

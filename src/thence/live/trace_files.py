@@ -71,7 +71,7 @@ class TraceFile:
     """Appends rows to one file."""
 
     def __init__(self, path: Path, process: str, *, limit: int = 0) -> None:
-        """Open the file, cut off a torn tail, and find the last row; a limit of 0 is none."""
+        """Open the file, cut off a torn tail, and find the last row; a limit of 0 means no limit."""
         self.path, self.process, self.limit = path, process, limit
         self._file = self._open()
         self.index = self._last() or max((last for last, _ in self.aside()), default=0)

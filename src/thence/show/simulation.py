@@ -17,7 +17,7 @@ WORDS: tuple[tuple[str, str, str], ...] = (
     ("entries_per_copy", "entries", "elements of a copy's stamp, as its paper counts them"),
     ("facts_per_copy", "facts", "pairs (message, destination) on a copy"),
     ("bytes_per_copy", "bytes", "of a copy's stamp on the wire"),
-    ("paper_bytes_per_copy", "bytes", "of a copy's stamp as the papers count: 4 a time-stamp, 2 a process id"),
+    ("paper_bytes_per_copy", "bytes", "of a copy's stamp as the papers count: 4 a timestamp, 2 a process id"),
     ("bytes_per_message", "bytes", "of all copies of a message"),
     ("paper_bytes_per_message", "bytes", "of all copies of a message as the papers count"),
     ("copies_per_message", "copies", "of a message"),
@@ -137,13 +137,10 @@ def _compared(entries: Iterable[ProtocolEntry]) -> ResultTable:
             entry.summary,
             ", ".join(entry.needs),
             entry.guarantee,
-            entry.waits,
-            "yes" if entry.receive_only else "no",
             entry.cost,
-            ", ".join(entry.protocol.options),
-            entry.source,
         )
         for entry in entries
     )
-    columns = ("protocol", "what it is", "needs", "promises", "waits for", "receive only", "cost", "options", "source")
-    return ResultTable("protocols to compare with", columns, rows)
+    columns = ("protocol", "what it is", "needs", "promises", "cost")
+    note = "--json has what each waits for, its options and its source"
+    return ResultTable("protocols to compare with", columns, rows, note)

@@ -39,7 +39,7 @@ def test_notation_counts_rows_of_a_process() -> None:
 
 
 def test_notation_names_the_token_it_cannot_read() -> None:
-    with pytest.raises(TraceError, match=r"token 2 'b=a1' is none of a!1>bc"):
+    with pytest.raises(TraceError, match=r"token 2 'b=a1' is not one of a!1>bc"):
         parse("a!1>b b=a1")
 
 

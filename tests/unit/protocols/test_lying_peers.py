@@ -128,10 +128,10 @@ def test_only_whom_it_went_to_can_acknowledge() -> None:
 def test_a_request_comes_from_its_sender_and_a_message_from_the_coordinator() -> None:
     a, b = create("central", "abc", "a"), create("central", "abc", "b")
     (request,) = sent(b, "c")
-    refused(a, replace(request, source=2), "c handed over a request of b1; b would have to")
+    refused(a, replace(request, source=2), "c delivered a request of b1; b would have to")
     (passed,) = a.receive(request)[0].copies  # type: ignore[union-attr]
     c = create("central", "abc", "c")
-    refused(c, replace(passed, source=1), "b handed over a message of b1; a would have to")
+    refused(c, replace(passed, source=1), "b delivered a message of b1; a would have to")
     assert [type(effect) for effect in c.receive(passed)] == [Deliver]
 
 

@@ -88,8 +88,8 @@ def test_what_cannot_come_over_fifo_links_is_refused() -> None:
         (Copy(0, 1, 0b0110, 0, 1, ()), "message a1 is addressed to b, c; a broadcast goes to all others"),
         (Copy(0, 1, 0b1100, 0, 1, (), None, PING), "a ping a1 came to b"),
         (Copy(0, 1, 0b0001, 0, 1, (), None, PING), "a ping a1 came to b"),
-        (Copy(0, 1, 0b0010, 2, 1, (), None, PONG), "c handed over a pong that a1 would have to"),
-        (Copy(0, 1, 0b0100, 0, 1, (), None, PONG), "handed over a pong"),
+        (Copy(0, 1, 0b0010, 2, 1, (), None, PONG), "c delivered a pong that a1 would have to"),
+        (Copy(0, 1, 0b0100, 0, 1, (), None, PONG), "delivered a pong"),
     ):
         before = b.snapshot()
         with pytest.raises(PeerError, match=text):

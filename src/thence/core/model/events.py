@@ -56,7 +56,7 @@ def parse(text: str, *, run: str = "run") -> list[Event]:
         found = _TOKEN.fullmatch(token)
         if found is None:
             raise TraceError(
-                f"token {place} {token!r} is none of a!1>bc (send), b?a1 (deliver), b<a1 (receive), "
+                f"token {place} {token!r} is not one of a!1>bc (send), b?a1 (deliver), b<a1 (receive), "
                 "b. (internal), a# (crash)"
             )
         process = found["process"]

@@ -10,7 +10,7 @@ from decimal import Decimal
 
 
 def seconds(time: object) -> float | None:
-    """Return a time as seconds: a number, a moment, or a moment as ISO 8601 writes it; what is no time is none.
+    """Return a time as seconds: a number, a moment, or a moment as ISO 8601 writes it; anything else gives None.
 
     A moment without a zone is taken as UTC.
     """

@@ -1,11 +1,10 @@
 """The receiving half of Schiper and Pedone's multicasts: relays, OKs and the failure detector.
 
-Invariant: processes are parted into groups; a message addresses whole groups. The process that first receives a message
-hands it on to all its addressees. A process *OKs* a message, to its addressees and its sender, once it has
-F-delivered every earlier message of that sender to its own group. A message is F-delivered in the sender's
-order once, in every group addressed, all trusted members have OKed it: since some correct member is trusted
-wherever there is one, a correct process in each such group then has it, and whatever came before it, and has
-handed them on.
+Invariant: processes are divided into groups; a message addresses whole groups. The process that first receives a
+message hands it on to all its addressees. A process *OKs* a message, to its addressees and its sender, once it has
+F-delivered every earlier message of that sender to its own group. A message is F-delivered in the sender's order once,
+in every group addressed, all trusted members have OKed it: since some correct member is trusted wherever there is one,
+a correct process in each such group then has it, and whatever came before it, and has handed them on.
 
 A message is *secured* at its sender once all trusted members of every group addressed have OKed it. A sender
 stamps x only when each earlier message of its own that is not addressed within x's destinations is secured

@@ -489,7 +489,7 @@ class Member(Fielded, abc.ABC):
     def _order(self, label: str | None, fault: type[MisuseError | PeerError]) -> Self:
         """Return the order of a label, or a fresh one; refuse a label that is not accepted."""
         if label is None:
-            raise fault(f"this member keeps the order of label {self.label!r}; a copy or send without a label is none")
+            raise fault(f"this member keeps the order of label {self.label!r}; copies and sends need one")
         order = self._orders.get(label)
         if order is not None:
             return order

@@ -1,4 +1,4 @@
-"""Krishnamurthy and Mukund, Protocol 4: at most B sends an epoch, so that every time-stamp is bounded.
+"""Krishnamurthy and Mukund, Protocol 4: at most B sends an epoch, so that every timestamp is bounded.
 
 Invariant: as `epochs`, and a send that would be the (B + 1)-th of its epoch is deferred. Deferred sends leave,
 oldest first and at most B of them, when the next epoch begins; later sends queue behind them.
@@ -10,20 +10,20 @@ c!1>b b<c1` leaves no process able to send (errata 23); two processes do it with
 rarer, not impossible. Drivers recognize it by quiescence: nothing is under way and `pending()` still
 explains a deferred send, naming the processes whose gossip it awaits.
 
-Gives causal order, waiting for causes only. Cost: 2n² time-stamps of at most log2(3B + 1) bits and n counts of at most
+Gives causal order, waiting for causes only. Cost: 2n² timestamps of at most log2(3B + 1) bits and n counts of at most
 log2(2B + 1), whatever the length of the run: nothing on the wire grows.
 
 Names. The paper's messages have none; ours are counted by their sender, and a count grows. So counts travel modulo 2B:
 that of the message in the header, and for each other process that of its latest send that the sender knows of (whose
-time-stamp stands in the sender's row of GOSSIP). A member keeps the true count of the latest send of each process that
+timestamp stands in the sender's row of GOSSIP). A member keeps the true count of the latest send of each process that
 it has heard of. What it hears next is later by less than 2B, for no process enters an epoch before everybody has heard
-of the one before; and a copy that arrives is earlier or later by less than 2B (Lemma 4.1), its time-stamp says which.
+of the one before; and a copy that arrives is earlier or later by less than 2B (Lemma 4.1), its timestamp says which.
 
 What grows is in no stamp: the counts by which a member names messages to the application. There is no end of names, so
 no bounded number of bits can give them out. The delivery test compares none of them. And repeats: stamps come round, so
 no receiver can tell a repeat of any age from a new copy by its bytes. `decode` reads a copy not yet delivered as what
 it is, and a repeat as long as no send of its sender two epochs later is known here; a network (or the links of a
-runtime, which number what they hand over) must repeat nothing older.
+runtime, which number what they deliver) must repeat nothing older.
 
 Departures: those of `epochs`, and `t < B` where the text says `t <= B`, which would let B + 1 sends pass
 (errata 23). The n counts modulo 2B are ours.
@@ -143,7 +143,7 @@ class Bounded(Epochs):
         largest = max(max(map(max, gossip)), max(map(max, sent)))
         if largest > most or max(shorts) > 2 * self.longest or shorts[copy.sender]:
             raise PeerError(
-                f"the stamp of {self._name(copy)} has time-stamps up to {largest} and counts up to {max(shorts)}; with "
+                f"the stamp of {self._name(copy)} has timestamps up to {largest} and counts up to {max(shorts)}; with "
                 f"a bound of {self.bound} they reach {most} and {2 * self.longest}, and its own is in the header"
             )
 

@@ -90,7 +90,7 @@ class CiDc(ClockMember):
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
-        """CI: a sender (2), a time-stamp (4), destinations (2 each); DC: a sender and a time-stamp."""
+        """CI: a sender (2), a timestamp (4), destinations (2 each); DC: a sender and a timestamp."""
         ci, dc = copy.stamp
         return int(6 * ci.entries + 2 * ci.facts() + 6 * len(dc))
 

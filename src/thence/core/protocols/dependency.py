@@ -45,7 +45,7 @@ def by_message(facts: Iterable[tuple[int, int, int]]) -> list[tuple[MessageId, i
 
 
 def given_context(member: Member, context: object, shape: Shape, *, explicit: bool) -> Any:
-    """Return the context that an application hands to a send, or say why it is none."""
+    """Return the context that an application hands to a send, or raise the error that says why it is invalid."""
     if not explicit:
         raise MisuseError(f"protocol {member.name} takes a context only from a member made with explicit=True")
     given = checked_context(member, context, shape)

@@ -6,15 +6,15 @@ all of its address (R7); it is delivered at q when every element of its stamp th
 history (R3). An element reported to its whole address is dropped (R8).
 
 Needs nothing. Cost: the elements of the history, of each sender at most one for each process, since a later message to
-the same takes over. Unlike `ks` it remembers what a destination was told, and can
+the same takes over. Unlike `ks` it remembers what it sent to a destination, and can
 therefore go below the propagation constraints on some copies (errata 8). With `carbon=True` stamps carry the carbon
 copies too (R6.1): fewer elements, more bytes.
 
 With `explicit=True` (chapter 6) histories are in the hands of the application: a delivery adds nothing to H, the
-application merges the histories of what it has really used and hands the result to `send`. That a process was told of
-an element stands in the same history as the message that told it, so merging keeps every carbon copy true, and R8 drops
-from a merged history what it drops from one's own. R7 then leaves nothing out (errata 34). A process's own sends stay
-ordered.
+application merges the histories of what it has really used and hands the result to `send`. That a process was informed
+of an element stands in the same history as the message that informed it, so merging keeps every carbon copy true, and
+R8 drops from a merged history what it drops from one's own. R7 then leaves nothing out (errata 34). A process's own
+sends stay ordered.
 
 Departures:
 
@@ -91,7 +91,7 @@ class ECH(ClockMember):
         return replace(sent, context=self.context()) if self.explicit else sent
 
     def _stamp(self, destinations: int) -> tuple[Log, Log]:
-        """R7, and R6.1 if asked; an application may hold nothing of what its process was told (errata 34)."""
+        """R7, and R6.1 if asked; an application may hold nothing of what its process knows (errata 34)."""
         addresses: dict[int, Group] = {}
         copies: dict[int, Group] = {}
         for sender, elements in self.history.items():
@@ -144,7 +144,7 @@ class ECH(ClockMember):
         self._take_over_from_earlier(history, {sender, *stamped})
 
     def _take_over_from_earlier(self, history: Elements, senders: Iterable[int]) -> None:
-        """R6.3, its last union: whom a later message of the same sender addresses was told of the earlier ones."""
+        """R6.3, its last union: a destination of a later message of the same sender knows of the earlier ones."""
         for sender in senders:
             elements, later = history[sender], 0
             for count in sorted(elements, reverse=True):
@@ -154,7 +154,7 @@ class ECH(ClockMember):
 
     @staticmethod
     def _aware(process: int, sender: int, address: int) -> int:
-        """Return the process as told of an element of its history, unless it is its own and on its way back."""
+        """Return the process as informed of an element of its history, unless it is its own and on its way back."""
         return 0 if sender == process and address >> process & 1 else 1 << process
 
     def _forget(self) -> None:
@@ -193,7 +193,7 @@ class ECH(ClockMember):
         return history
 
     def merge(self, *contexts: Elements) -> Elements:
-        """Merge histories: every element of any, told to whom any of them says, that is not told to all it is for."""
+        """Merge histories: each element with all reports of it, unless it was reported to all it is for."""
         shape = self.fields["history"]
         return self._merged(*(dependency.checked_context(self, context, shape) for context in contexts))
 
@@ -234,7 +234,7 @@ class ECH(ClockMember):
 
 
 def add_elements(history: Elements, other: Elements) -> None:
-    """Add the elements of another history; who was told of one in either was told of it."""
+    """Add the elements of another history; a process informed of one in either is informed of it."""
     for sender, elements in other.items():
         known = history.setdefault(sender, {})
         for count, (address, reported) in elements.items():

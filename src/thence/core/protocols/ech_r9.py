@@ -1,4 +1,4 @@
-"""Rodrigues and Veríssimo 1995, section 4.3: extended causal histories with topological time-stamping, R1 to R9.
+"""Rodrigues and Veríssimo 1995, section 4.3: extended causal histories with topological timestamping, R1 to R9.
 
 Invariant: processes speak only to their neighbours in a communication graph. A *causal separator* is a set S of them
 with a forward set F and a backward set B, such that no process of F is a neighbour of one of B. When a member p of S
@@ -14,7 +14,7 @@ is everyone's neighbour, and this is `ech`.
 The process that joins stands in no separator, and has no neighbours until `place` says where it stands. If it joins a
 separator, the other members `hand_over` their histories in the same step in which they take the new separators, and it
 must `take_over` all of them before anything else (section 4.4; `thence.lab.topology.joins` says who does what when).
-A process that leaves keeps its place in the separators, and counts as told of everything.
+A process that leaves keeps its place in the separators, and counts as informed of everything.
 
 Cost: the elements of the history that concern this side, and those that speak of the separator itself.
 
@@ -195,7 +195,7 @@ class ECHR9(ECH):
     def hand_over(self, process: str | None = None) -> bytes:
         """Return what this member knows, for stable memory, or for a process that is about to take it over.
 
-        That process counts as told of all of it from now on.
+        That process counts as informed of all of it from now on.
         """
         bit = 0 if process is None else 1 << self.roster.position(process)
         orders = self.orders()
@@ -209,7 +209,7 @@ class ECHR9(ECH):
         return bytes(out)
 
     def take_over(self, *histories: bytes) -> None:
-        """Take what members of a separator handed over; nothing may have been sent or received before."""
+        """Take what members of a separator passed on; nothing may have been sent or received before."""
         if self.count or self.history or self.receiver.held or any(self.receiver.delivered):
             raise MisuseError(f"{self.roster.name(self.me)} has sent or received already; it takes over before that")
         for data in histories:

@@ -1,4 +1,4 @@
-"""Krishnamurthy and Mukund, Protocol 3: time-stamps (epoch, t) with only three values for the epoch.
+"""Krishnamurthy and Mukund, Protocol 3: timestamps (epoch, t) with only three values for the epoch.
 
 Invariant: a process counts its sends t within an epoch, and enters the next epoch once it knows that every other
 process knows of the present one. So its messages of epoch n are all delivered before it enters epoch n + 2
@@ -8,8 +8,8 @@ epoch g, only g, g - 1 and null are ever kept.
 
 Needs a fixed membership, and a receiver that knows of its own process's sends and sees arrivals in the order of
 the run: an epoch turns because of what this process sent, so copies recorded once and replayed in another order,
-which absolute stamps would bear, cannot be told apart by three values. Gives causal order, waiting for causes only,
-on any network, in the very executions that unbounded epochs would give. Cost: 2n² time-stamps; t grows while a process
+which absolute stamps would bear, cannot be distinguished by three values. Gives causal order, waiting for causes only,
+on any network, in the very executions that unbounded epochs would give. Cost: 2n² timestamps; t grows while a process
 keeps silent. A system of one process stays in its first epoch: no other process can acknowledge it.
 
 A stamp is one number: 0 for null, else 3(t - 1) + epoch + 1.

@@ -1,4 +1,4 @@
-"""Krishnamurthy and Mukund, "Implementing causal ordering with bounded time-stamps", Protocol 2.
+"""Krishnamurthy and Mukund, "Implementing causal ordering with bounded timestamps", Protocol 2.
 
 Invariant: GOSSIP[q][r] is the time of the latest event of r that q knows of, as far as this member knows;
 SENT[r][s] the time of the latest message from r to s that it knows of; DELIV[r] the time of the latest
@@ -6,8 +6,8 @@ message of r delivered here. A copy of p is delivered once, for each r of which 
 does (`best(r) = p`), SENT[r][me] on the copy is not later than DELIV[r]. The process that knows more of r has the
 right rows of r: they are taken over whole, by reference.
 
-Needs a fixed membership. Gives causal order, waiting for causes only, on any network. Cost: 2n² time-stamps
-on every copy and as many at every member. What a time-stamp is, the protocol leaves to `times`: here it is
+Needs a fixed membership. Gives causal order, waiting for causes only, on any network. Cost: 2n² timestamps
+on every copy and as many at every member. What a timestamp is, the protocol leaves to `times`: here it is
 the count of a message; `epochs` and `bounded` change nothing but that.
 
 Departures:
@@ -42,7 +42,7 @@ from thence.errors import PeerError
 
 
 class Times:
-    """What a time-stamp is: here a plain count. The null stamp is 0 in every kind."""
+    """What a timestamp is: here a plain count. The null stamp is 0 in every kind."""
 
     def later(self, one: int, other: int) -> bool:
         """Tell whether one stamp of a process is later than another of it."""
@@ -81,7 +81,7 @@ class GossipReceiver(Receiver):
         """GOSSIP[me], without one's own clock"""
         self.deliv = [NULL] * self.size
         self.seen = [0] * self.size
-        """count of the latest message of each process delivered here: tells repeats, whatever its time-stamp"""
+        """count of the latest message of each process delivered here: tells repeats, whatever its timestamp"""
         self.got = [0] * self.size
         """number of messages of each process delivered here: names causes that have no count"""
         self.now = NULL
@@ -319,9 +319,9 @@ class Gossip(Member):
 
     @classmethod
     def entries(cls, copy: Copy) -> int:
-        """Count the time-stamps of GOSSIP and SENT."""
+        """Count the timestamps of GOSSIP and SENT."""
         return 2 * len(copy.stamp[0]) ** 2
 
     def log_size(self) -> int:
-        """Count the time-stamps of GOSSIP, SENT and DELIV."""
+        """Count the timestamps of GOSSIP, SENT and DELIV."""
         return 2 * self.size**2 + self.size

@@ -1,7 +1,7 @@
 """KS98 section 7.1, asymmetric organization, the other extreme: representatives run `ks`, everybody else
 asks them.
 
-Invariant: the processes are parted into zones; the first of each represents it. The process that sends asks its
+Invariant: the processes are divided into zones; the first of each represents it. The process that sends asks its
 representative. That passes the message on to the destinations of its own zone and sends it, by `ks` among
 the representatives alone, to those of the other zones concerned, which pass it on to theirs when `ks`
 delivers it. If m is a cause of m', the representative that sends m' has sent m or had it delivered before,

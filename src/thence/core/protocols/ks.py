@@ -131,7 +131,7 @@ class KS(ClockMember):
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
-        """Each entry a sender (2), a time-stamp (4) and its destinations (2 each)."""
+        """Each entry a sender (2), a timestamp (4) and its destinations (2 each)."""
         return 6 * cls.entries(copy) + 2 * cls.facts(copy)
 
     @classmethod

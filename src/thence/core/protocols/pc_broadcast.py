@@ -195,7 +195,7 @@ class PCBroadcast(ClockMember):
         elif copy.destinations.bit_count() != 1 or copy.destinations >> copy.sender & 1 or copy.sender == self.me:
             raise PeerError(f"a {copy.kind} {self._name(copy)} came to {self.roster.name(self.me)}, which cannot be")
         elif copy.kind == PONG and (copy.source != copy.sender or copy.destinations != self.bit):
-            raise PeerError(f"{self.roster.name(copy.source)} handed over a pong that {self._name(copy)} would have to")
+            raise PeerError(f"{self.roster.name(copy.source)} delivered a pong that {self._name(copy)} would have to")
 
     def _check_turn(self, copy: Copy) -> None:
         """Refuse what cannot come over FIFO links."""

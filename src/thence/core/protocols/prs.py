@@ -89,7 +89,7 @@ class PRS(ClockMember):
         return []
 
     def _note(self, copy: Copy) -> None:
-        """Record what the sender knew, and so had delivered if it was addressed to it; of its own it cannot be told."""
+        """Record what the sender knew, and so had delivered if it was addressed to it; of its own that is unknown."""
         knew = {s: c for s, c in copy.stamp.get(self.me, {}).items() if s != copy.sender}
         if knew and copy.sender != self.me:
             known = _later(self.elsewhere.get(copy.sender), knew)
@@ -120,7 +120,7 @@ class PRS(ClockMember):
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
-        """A sender (2) and a time-stamp (4) for each pair."""
+        """A sender (2) and a timestamp (4) for each pair."""
         return 6 * cls.entries(copy)
 
     @classmethod

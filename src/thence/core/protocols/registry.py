@@ -203,7 +203,7 @@ REGISTRY: dict[str, ProtocolEntry] = {
             "KS98 7.1",
             needs=("unicast only", "fixed membership"),
             receive_only=False,
-            cost="0, and an acknowledgement",
+            cost="0, and an ack",
         ),
         ProtocolEntry(
             Acked,
@@ -211,7 +211,7 @@ REGISTRY: dict[str, ProtocolEntry] = {
             "Mattern, Fünfrocken 1995",
             needs=("unicast only", "fixed membership"),
             receive_only=False,
-            cost="0, and an acknowledgement",
+            cost="0, and an ack",
         ),
         ProtocolEntry(
             TwoHop,

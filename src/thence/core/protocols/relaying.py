@@ -97,7 +97,7 @@ class RelayingMember(ClockMember):
     def _check_source(self, copy: Copy, expected: int) -> None:
         if copy.source != expected:
             source, wanted = self.roster.name(copy.source), self.roster.name(expected)
-            raise PeerError(f"{source} handed over a {copy.kind} of {self._name(copy)}; {wanted} would have to")
+            raise PeerError(f"{source} delivered a {copy.kind} of {self._name(copy)}; {wanted} would have to")
 
     def _check_state(self) -> None:
         self.check_own(max((pair[1] for pair in self.latest if pair is not None and pair[0] == self.me), default=0))
@@ -149,7 +149,7 @@ class RelayingMember(ClockMember):
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
-        """A sender (2) and a time-stamp (4)."""
+        """A sender (2) and a timestamp (4)."""
         return 6 * cls.entries(copy)
 
     @classmethod

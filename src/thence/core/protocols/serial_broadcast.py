@@ -96,7 +96,7 @@ class SerialBroadcast(ClockMember):
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
-        """A sender (2) and a time-stamp (4)."""
+        """A sender (2) and a timestamp (4)."""
         return 6 * cls.entries(copy)
 
     @classmethod

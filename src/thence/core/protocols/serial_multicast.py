@@ -111,7 +111,7 @@ class SerialMulticast(ClockMember):
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
-        """Each entry a sender (2) and a time-stamp (4)."""
+        """Each entry a sender (2) and a timestamp (4)."""
         return 6 * cls.entries(copy)
 
     @classmethod

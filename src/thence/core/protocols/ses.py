@@ -2,7 +2,7 @@
 
 Invariant: a message carries its vector time and, for each process d to which something was sent in its causal past, the
 vector time of the latest such message. A copy is delivered at d when the time listed for d is not above what d has
-been told by the messages it delivered.
+learnt from the messages it delivered.
 
 Needs nothing. Cost: up to n vectors of n numbers. A held copy knows components of times, not messages: what `pending`
 names are the latest messages of each sender that may be among its causes. For the same reason no process can be

@@ -1,4 +1,4 @@
-"""Rows of time-stamps, as `gossip` and its kin carry them: shared, never changed in place, packed on the wire."""
+"""Rows of timestamps, as `gossip` and its kin carry them: shared, never changed in place, packed on the wire."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NULL = 0
 
 
 class PackedRow(Shape):
-    """A time-stamp for each position, in as many bits each as the largest needs; the width stands in front."""
+    """A timestamp for each position, in as many bits each as the largest needs; the width stands in front."""
 
     def write(self, value: MatrixRow, out: bytearray, size: int) -> None:
         """Write the width and the row as one number."""

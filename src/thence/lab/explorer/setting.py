@@ -80,16 +80,16 @@ class Setting:
     groups: str = ""
     options: Row = field(default_factory=dict)
     variant: Variant | None = None
-    """the printed form of that name, if it is none of the registry's"""
+    """the printed form of that name, if it is not in the registry"""
 
     def __post_init__(self) -> None:
         """Refuse what the protocol cannot be given."""
         if self.variant is not None and self.variant.name != self.protocol:
             raise MisuseError(f"protocol {self.protocol!r} given with the printed form {self.variant.name!r}")
         if self.destinations not in DESTINATIONS:
-            raise MisuseError(f"destinations {self.destinations!r} are none of {', '.join(DESTINATIONS)}")
+            raise MisuseError(f"destinations {self.destinations!r} is not one of {', '.join(DESTINATIONS)}")
         if self.detector not in DETECTORS:
-            raise MisuseError(f"detector {self.detector!r} is none of {', '.join(DETECTORS)}")
+            raise MisuseError(f"detector {self.detector!r} is not one of {', '.join(DETECTORS)}")
         if self.processes < 1:
             raise MisuseError(f"{self.processes} processes; an exploration needs one at least")
         for what in ("messages", "loss", "crashes", "links", "changes"):

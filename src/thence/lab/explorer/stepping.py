@@ -25,7 +25,7 @@ def in_words(step: Step, roster: Roster) -> str:
     if step.kind == "send":
         return f"{here} sends to {', '.join(roster.members(step.target))}"
     if step.kind == "trust":
-        return f"{here} is told to trust {', '.join(roster.members(step.target)) or 'no process'}"
+        return f"{here} now trusts {', '.join(roster.members(step.target)) or 'no process'}"
     if step.kind == "link":
         return f"{here} opens a link to {', '.join(roster.members(step.target))}"
     if step.copy is None:
@@ -58,7 +58,7 @@ class Stepper:
     """An execution of a setting that a process makes step by step."""
 
     def __init__(self, setting: Setting, properties: frozenset[str] | None = None, start: Start | None = None) -> None:
-        """Begin before the first step; `start` says who will crash, no process unless told."""
+        """Begin before the first step; `start` says which processes will crash, none by default."""
         setting.check_size()
         self.properties = properties or promised(setting)
         self.setting, self.moves = setting, Moves(setting, self.properties)

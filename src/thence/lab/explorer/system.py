@@ -25,7 +25,7 @@ from thence.lab.explorer.judge import Problem
 from thence.lab.explorer.judge_memory import CausalPast, Needed, Perm
 
 UNTOLD = 1 << 62
-"""What the failure detector has told a process before it speaks: everybody is trusted."""
+"""What a process knows from the failure detector before its first output: all processes are trusted."""
 
 
 class Node:

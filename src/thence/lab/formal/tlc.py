@@ -22,7 +22,7 @@ from thence.tables.engines.spark.java import find_java
 
 MEMORY = "2g"
 TLC_SECONDS = 600.0
-"""seconds that a run may take unless told otherwise"""
+"""seconds that a run may take by default"""
 HOLDS, VIOLATED, STUCK, UNFAIR = 0, 12, 11, 13
 """exit codes of TLC: fine, an invariant or action property is violated, deadlock, a temporal property is violated"""
 

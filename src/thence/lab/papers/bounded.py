@@ -1,4 +1,4 @@
-"""Bounded time-stamps: how many numbers a stamp has, how large they get, and whether three epoch values suffice.
+"""Bounded timestamps: how many numbers a stamp has, how large they get, and whether three epoch values suffice.
 
 `epochs` (Protocol 3) and `bounded` (Protocol 4) are the paper's with the repairs of errata 22 and 23; their printed
 forms stand beside them. A violation is a delivery before a cause.
@@ -223,7 +223,7 @@ CLAIMS = (
         "never-longer",
         "Protocol 4",
         "O(N² log B) bits of control data on each message, regardless of the length of the computation",
-        "at B = 100, no stamp, header and all, longer than its 2 n² time-stamps of log2(3B + 1) bits, n + 1 counts of "
+        "at B = 100, no stamp, header and all, longer than its 2 n² timestamps of log2(3B + 1) bits, n + 1 counts of "
         "log2(2B + 1), sender, destinations and fixed header; runs up to 100,000 messages",
         _never_longer,
     ),
@@ -278,7 +278,7 @@ def plots(data: DataSets, draw: Drawing) -> dict[str, Figure]:
 
 PAPER = Paper(
     "bounded",
-    "Causal ordering with bounded time-stamps",
+    "Causal ordering with bounded timestamps",
     (
         "Traffic is open: destinations evenly, exponential delays of 50 ms; for three epochs, unicasts and adversarial "
         "delays, under which the printed form goes wrong most often of the seven networks that were tried.",

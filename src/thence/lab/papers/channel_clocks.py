@@ -1,7 +1,7 @@
 """Krishnamurthy and Mukund, Discussion: a clock T_pq for each channel in place of one clock for each process.
 
 Invariant: T_pq ticks at p's messages to q and at nothing else. GOSSIP[r] is what r knows of all clocks, as far as this
-member knows: n³ time-stamps, on every copy and at every member. What p knows of T_rq is then the latest message of r to
+member knows: n³ timestamps, on every copy and at every member. What p knows of T_rq is then the latest message of r to
 q that p knows of, so SENT is a part of GOSSIP; a copy of p is delivered at q once no T_rq that p knew of at the send is
 later than the latest message of r delivered here. Who knows more of any clock of r knows more of r, and its rows of r
 are taken over whole. A send is deferred while one of its channels has B messages in the present epoch of its clock.
@@ -38,7 +38,7 @@ from thence.core.wire.sets import Rename
 from thence.errors import MisuseError
 
 ClockMatrix = tuple[MatrixRow, ...]
-"""time-stamps of all clocks: [p][q] is that of T_pq"""
+"""timestamps of all clocks: [p][q] is that of T_pq"""
 TIMES = ThreeEpochs()
 CLOCK_KINDS: dict[str, Shape] = {MESSAGE: RecordShape(Vector(MATRIX, make=tuple), PACKED_ROW)}
 """(GOSSIP before the send, the sender's own clocks after it)"""

@@ -1,6 +1,6 @@
 """What the ci-dc paper says of its figures 2 (dependents) and 3 (bytes per message), held against our runs.
 
-4 bytes a time-stamp, 2 bytes a process id, as there. The pictures are lost; the sentences about them are judged.
+4 bytes a timestamp, 2 bytes a process id, as there. The pictures are lost; the sentences about them are judged.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Claim:
 
 
 def found(answers: Iterable[ClaimAnswer], ours: str) -> ClaimJudgement:
-    """Join answers: all yes is reproduced, one no differs, anything else cannot be told."""
+    """Join answers: all yes is reproduced, one no differs, anything else is not determinable."""
     given = list(answers)
     if False in given:
         return ClaimJudgement("differs", ours)

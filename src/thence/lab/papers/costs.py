@@ -153,7 +153,7 @@ def table_for(data: DataSets, traffic: Traffic) -> ResultTable:
             mark = "" if each["settled"] else "cut short"
             rows.append((n, protocol, *texts, f"{each['ratio']:.1f}", mark))
     columns = ("n", "protocol", *(key.replace("_per_", "/").replace("_", " ") for key in PLOTTED), "× minimum", "")
-    note = "Paper bytes: 4 a time-stamp, 2 a process id; ± half a 95 % interval"
+    note = "Paper bytes: 4 a timestamp, 2 a process id; ± half a 95 % interval"
     if traffic.fanout != "broadcast":
         note += "; n numbers of a vector clock are not enough here"
     return ResultTable(traffic.name, columns, tuple(rows), note)

@@ -343,7 +343,7 @@ CLAIMS = (
 
 PAPER = Paper(
     "separators",
-    "Causal separators and topological time-stamping, chapter 7",
+    "Causal separators and topological timestamping, chapter 7",
     (
         "Who sits where was in a lost figure: eight placements that fit the text are run; a verdict needs all of them.",
         "Hop messages apart or together, and R6.3 to the letter or not, are open: what table 7.1 says needs all four.",

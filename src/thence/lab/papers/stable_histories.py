@@ -7,8 +7,8 @@ nothing that follows m before; of what it sent to itself, which travels like any
 tell. By time: in a synchronous system everything is delivered within some Δ; members know no clock, so what drives
 them says what is old enough.
 
-By incoming stamps it forgets nothing that R8 keeps: the process that sends a stamp that names m counts as told of m
-(R6.3), and told is enough for R8. It is for histories without carbon copies. By time it forgets what was told to no
+By incoming stamps it forgets nothing that R8 keeps: the process that sends a stamp that names m counts as informed of m
+(R6.3), which is enough for R8. It is for histories without carbon copies. By time it forgets what was reported to no
 process.
 
 An identifier that was forgotten may come back with the stamp of a process that has not forgotten it; that is safe.

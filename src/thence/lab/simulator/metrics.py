@@ -6,7 +6,7 @@ its interval comes from the means of the batches. Over several seeds, `over_seed
 
 `..._per_message` sums over all copies of a message. `latency` runs from the application's request to the delivery, so
 it counts deferral, travel and holding; `hold` from arrival to delivery; `needless` is the part of `hold` in which
-every cause had been delivered. `paper_bytes` is the papers' accounting: 4 bytes a time-stamp, 2 bytes a process id.
+every cause had been delivered. `paper_bytes` is the papers' accounting: 4 bytes a timestamp, 2 bytes a process id.
 """
 
 from __future__ import annotations

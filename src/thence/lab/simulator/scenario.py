@@ -107,7 +107,7 @@ class Scenario:
         check_options(self.entry, options)
         if options.get("explicit"):
             raise MisuseError(
-                "a simulated application hands over no contexts, so with explicit=true nothing would depend on "
+                "a simulated application passes no contexts, so with explicit=true nothing would depend on "
                 "what was delivered; leave the option out"
             )
         roster = self.roster
@@ -232,9 +232,9 @@ ALWAYS: frozenset[Need] = frozenset(
     }
 )
 """What this simulator gives in every scenario: no process joins or leaves, one token goes from sender to sender,
-crashes are told, messages address whole groups (each process is one, unless the option `groups` says otherwise), and
-processes send to their neighbours (to everybody, unless the option `separators` says otherwise). Every process can be
-reached from every other, so whatever overlay an option asks for is there.
+crashes are reported, messages address whole groups (each process is one, unless the option `groups` says otherwise),
+and processes send to their neighbours (to everybody, unless the option `separators` says otherwise). Every process can
+be reached from every other, so whatever overlay an option asks for is there.
 """
 
 HINTS: dict[Need, str] = {

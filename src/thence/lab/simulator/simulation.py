@@ -7,8 +7,8 @@ left to happen, whatever is still held, and every send still deferred, is report
 
 Sends of serialized protocols are serialized by one token per label that goes from sender to sender in no time: each
 `Sent.token` is handed to the next `send`. A crash follows `thence.core.model.faults`: the crashed process stops, what
-was on its way to it vanishes, a random subset of what it had handed to the network is lost; each of the others is told
-after an exponential while (mean `DETECTION` seconds) to trust only who has not crashed by then.
+was on its way to it vanishes, a random subset of what it had handed to the network is lost; each of the others learns
+it after an exponential while (mean `DETECTION` seconds) to trust only who has not crashed by then.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ _SUMMARY_ARROW = schema_of_types(dict(part.split() for part in SUMMARY.split(", 
 
 Batches = Iterator[pa.RecordBatch]
 SweepProgress = Callable[[int, int], None]
-"""told (finished, of how many)"""
+"""called with the number of finished scenarios and of all"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ paper's text leaves open when that is so; each of these is needed, and tests sho
 
 Witnesses (`with_witnesses`): a separator of f + 1 members outlives f failures, so that (iv) never comes.
 
-Who fails is final and keeps its name and place. What it sent still arrives (Assumption 1 of the paper). Everybody is
-told of failures and joins at once: agreement about membership is the driver's business, one change after the other.
+Who fails is final and keeps its name and place. What it sent still arrives (Assumption 1 of the paper). All processes
+learn of failures and joins at once: agreement about membership is the driver's business, one change after the other.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ second, and no hop notices: the square s-a-d-b, s to d by way of a, then s to b,
 
 The other members of a separator are *witnesses* of the one that forwards: what is addressed to that one is addressed
 too to those of its witnesses that a link joins with the sender, and they pass nothing of it on. So all of a separator
-is told of what passes through it, as R9 wants, and no second way arises. A witness may forward elsewhere in the tree.
+learns of what passes through it, as R9 wants, and no second way arises. A witness may forward elsewhere in the tree.
 
 `Routes.shortest` takes any shortest path of the whole graph instead. It keeps no end-to-end order; it is there to
 show it.

@@ -58,7 +58,7 @@ def _text(names: Collection[str]) -> str:
 
 
 def check_separator(graph: Graph, separator: Separator) -> Separator:
-    """Return the separator, or say why it is none in this graph."""
+    """Return the separator; raise the error that says why it does not separate this graph."""
     sets = {"members": separator.members, "forward set": separator.forward, "backward set": separator.backward}
     whole = f"separator {separator}"
     for what, names in sets.items():

@@ -115,7 +115,7 @@ CAUSE_COLUMNS: dict[By, Column] = {
     "stamp": Column("stamp", "binary", True, "a stamp in the wire format"),
     "clock": Column("clock", "map<string,long>", True, "for each sender, its messages this destination gets"),
     "depends_on": Column(
-        "depends_on", "array<string>", False, "the ids of its causes: an array, or one id; null is none"
+        "depends_on", "array<string>", False, "the ids of its causes: an array, or one id; null means no cause"
     ),
 }
 

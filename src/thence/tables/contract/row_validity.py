@@ -205,7 +205,7 @@ _READ: dict[str, Callable[[Column, object], object]] = {
 }
 _NAMES = tuple(column.name for column in EVENT_COLUMNS)
 _FIRST = ("kind", "message", "destinations")
-"""Looked at first: a table of another kind is best told by these."""
+"""Looked at first: a table of another kind is best recognised by these."""
 _CHECKS: dict[str, Callable[[object], object]] = {
     column.name: partial(_READ[column.type], column)
     for column in sorted(EVENT_COLUMNS, key=lambda column: column.name not in _FIRST)

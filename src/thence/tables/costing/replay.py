@@ -103,7 +103,7 @@ class Cost:
 def replay_run(rows: Sequence[Event], protocol: str, roster: Roster, *, options: Fields | None = None) -> Cost:
     """Replay usable rows of one run and one label, causes first; a protocol that refuses them says why.
 
-    A protocol that needs a topology and is told no separators is given those of the traffic itself.
+    A protocol that needs a topology and gets no separators is given those of the traffic itself.
     """
     options = dict(options or {})
     if "topology" in lookup(protocol).needs and "separators" in lookup(protocol).protocol.options:

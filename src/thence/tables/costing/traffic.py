@@ -243,5 +243,5 @@ def _topology(sends: Iterable[Event], roster: Roster) -> NeedFinding:
         return NeedFinding(False, "the processes that talk to each other form no connected graph")
     cuts = separating(near)
     if not cuts:
-        return NeedFinding(False, "no single process parts the others")
+        return NeedFinding(False, "no single process separates the others")
     return NeedFinding(True, f"{', '.join(cuts[:3])}{', ...' if len(cuts) > 3 else ''} part the others")

@@ -108,7 +108,7 @@ class Columns:
         return Columns.__new__(Columns)._set(**vars(self) | {"key": tuple(key)})
 
     def refuse(self, key: Key) -> str | None:
-        """Say why a row with this key can not be delivered, or None."""
+        """Say why a row with this key cannot be delivered, or None."""
         for name, value in zip(self.key, key, strict=True):
             if value is None and name != self.run:
                 return f"no {name}"

@@ -204,7 +204,7 @@ class Orderer:
         try:
             texts = [json.dumps(key) for key in self.keys]
         except TypeError as error:
-            raise MisuseError(f"a key can not be kept: {error}; texts and numbers are accepted") from None
+            raise MisuseError(f"a key cannot be kept: {error}; texts and numbers are accepted") from None
         blobs = []
         for key, rule in self.keys.items():
             rows = [write(self._held[key][ticket]) for ticket in rule.tickets()]
@@ -266,7 +266,7 @@ def _to_json(row: Fields) -> bytes:
     def other(value: Field) -> Json:
         if isinstance(value, bytes):
             return {"$bytes": base64.b64encode(value).decode()}
-        raise MisuseError(f"a held row has a {type(value).__name__}, which JSON can not hold; pass encode= and decode=")
+        raise MisuseError(f"a held row has a {type(value).__name__}, which JSON cannot hold; pass encode= and decode=")
 
     return json.dumps(dict(row), default=other).encode()
 

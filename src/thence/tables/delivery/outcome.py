@@ -2,7 +2,7 @@
 
 Invariant: `delivered`: all its causes at this destination came before it. `released`: it went without the causes in
 `missing`. `late`: it was given up as a cause, and came after all. These three have a `position`, dense from 1 in each
-key. `duplicate`, `quarantined` (it can not be used, or stands on a cycle) and `blocked` (the input ended first) have
+key. `duplicate`, `quarantined` (it cannot be used, or stands on a cycle) and `blocked` (the input ended first) have
 none.
 """
 
@@ -45,7 +45,7 @@ time that passed at the key meanwhile. `missing`: causes it went without, or sti
 the root of the wait.
 """
 WAITING_COLUMNS: tuple[str, ...] = ("missing", "blocker", "held_for", "held_seconds", "reason")
-"""What is told of a row that waits, beside its key and its message."""
+"""What is known of a row that waits, beside its key and its message."""
 
 SHOWN_CAUSES = 8
 """How many causes a sentence names."""

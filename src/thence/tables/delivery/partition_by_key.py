@@ -82,7 +82,7 @@ def _by_first(code: Longs) -> Longs:
 
 
 def _hashable(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return values that can be told apart; structs, lists and maps by their text."""
+    """Return values that can be compared; structs, lists and maps by their text."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if pa.types.is_dictionary(values.type):

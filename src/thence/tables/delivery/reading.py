@@ -2,7 +2,7 @@
 
 *Invariant.* A reading never raises for what stands in a row: it returns a `Read` or a sentence,
 and the row is quarantined with that sentence. Stamps are decoded by the registry's protocol under a known roster;
-the first stamp of a key settles its protocol, since numbers of two protocols can not be compared.
+the first stamp of a key settles its protocol, since numbers of two protocols cannot be compared.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Reading:
         except PeerError as error:
             return str(error)
         if not entry.receive_only:
-            return f"protocol {entry.name} can not be delivered at a destination that never sends"
+            return f"protocol {entry.name} cannot be delivered at a destination that never sends"
         if self.entry is not None and entry is not self.entry:
             return f"stamp of protocol {entry.name}, but this destination's stamps are of {self.entry.name}"
         if copy.kind != MESSAGE:

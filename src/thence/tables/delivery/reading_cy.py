@@ -54,7 +54,7 @@ def nested(text: str) -> list | dict | None:
 
 
 def id_text(value: Field) -> str | None:
-    """Return an id as the text that it is compared by; None if it is none: null, NaN, an empty text."""
+    """Return an id as the text that it is compared by; None for null, NaN and an empty text."""
     if isinstance(value, str):
         return value or None
     if value is None or value != value:

@@ -30,7 +30,7 @@ class IndexRange:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Conditions on rows; one that is None is met by all."""
+    """Conditions on rows; None is met by all."""
 
     run: str | None = None
     index_ranges: tuple[IndexRange, ...] | None = None

@@ -60,7 +60,7 @@ def write_shiviz(
 
 
 def write_clock_events(events: Iterable[ClockEvent], target: Path | str | IO[bytes]) -> int:
-    """Write events that a log held in any layout, in the layout the viewer takes without being told."""
+    """Write events that a log held in any layout, in the viewer's default layout."""
     found = []
     for number, members in enumerate(executions(events), 1):
         lines = [(event.host, event.clock, event.text) for event in members]

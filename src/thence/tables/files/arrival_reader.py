@@ -1,9 +1,10 @@
 """Tables of arrivals in files: which files, of which format, with which rosters; and their rows as one Arrow table.
 
-Invariant: files are found and their formats told as for traces; one format at a time. In JSON lines a stamp is base64,
-a clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row without
-anything in it but its text, in the column that Spark calls `_corrupt_record`, and delivery quarantines it; a reader in
-this process also says where it stands (`unread`). A column of that name that the files have is the user's own.
+Invariant: files are found and their formats recognised as for traces; one format at a time. In JSON lines a stamp is
+base64, a clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row
+without anything in it but its text, in the column that Spark calls `_corrupt_record`, and delivery quarantines it; a
+reader in this process also says where it stands (`unread`). A column of that name that the files have is the user's
+own.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class ArrivalFiles(NamedTuple):
     """The content of small files that were read to tell their format."""
 
     def opened(self, file: Path) -> io.BufferedIOBase:
-        """Open a file, unless its content was kept when its format was told."""
+        """Open a file, unless its content was kept when its format was recognised."""
         return open_bytes(file, self.kept.get(file))
 
     def rosters(self) -> list[Roster] | None:

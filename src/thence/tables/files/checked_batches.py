@@ -1,7 +1,7 @@
 """Rows of the event table as Arrow has them: typed once, and the rows among them that are no events found and named.
 
 A *batch of rows* has columns of the event table, then `file`, `line` and `reason`. An event has its columns and no
-`reason`; a row that is none has a `reason` and such columns as can be read all the same. A `line` of null means the
+`reason`; an unusable row has a `reason` and such columns as can be read all the same. A `line` of null means the
 file as a whole. Text columns may be dictionaries of strings.
 
 *Invariant.* `checked(rows)` refuses exactly the rows that `schema.event_of` refuses, in its words: what the columns
@@ -58,7 +58,7 @@ def refused_batch(refused: Sequence[Quarantined], columns: Sequence[Column] = EV
 def columns_of(
     rows: Sequence[Event | Mapping[str, object]], columns: Sequence[Column] = EVENT_COLUMNS
 ) -> dict[str, pa.Array]:
-    """Return columns of events, and of what is left of rows that are none."""
+    """Return columns of events, and what can be read of unusable rows."""
     found: dict[str, pa.Array] = {}
     for name in names_of(columns):
         values = [getattr(row, name) if isinstance(row, Event) else row.get(name) for row in rows]

@@ -1,10 +1,10 @@
 """Which format a file has, said by its content and its name; and what a file that has none looks like.
 
 Invariant: `PAR1` at the beginning is Parquet, `ARROW1` Arrow, gzip and zstandard are unpacked, whatever the name says.
-A file that looks like something we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is told by
-what it looks like, with what to do. A folder of Delta or Iceberg is one table. Otherwise the name decides (`SUFFIXES`,
-each also with .gz or .zst), and where it says nothing, how the text begins. An empty file is JSONL without lines.
-Objects with a host, a vector clock and no `kind` are a log.
+A file that looks like something we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is recognised
+by what it looks like, with what to do. A folder of Delta or Iceberg is one table. Otherwise the name decides
+(`SUFFIXES`, each also with .gz or .zst), and where it says nothing, how the text begins. An empty file is JSONL without
+lines. Objects with a host, a vector clock and no `kind` are a log.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ WHOLE = 2**53
 
 
 def input_refusal(data: object, accepted: str = ACCEPTED) -> MisuseError:
-    """Return the error for data that is none of what is accepted."""
+    """Return the error for data of a kind that is not accepted."""
     found = f"{type(data).__module__}.{type(data).__qualname__}".removeprefix("builtins.")
     if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data):
         held = sorted({type(each).__qualname__ for each in data})

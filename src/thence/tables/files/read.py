@@ -163,7 +163,7 @@ class Trace:
             yield from task()
 
     def opened(self, path: Path) -> io.BufferedIOBase:
-        """Open a file, unless its content was kept when its format was told."""
+        """Open a file, unless its content was kept when its format was recognised."""
         return open_bytes(path, self.kept.get(path))
 
     def record_audit(self) -> RecordAudit | None:

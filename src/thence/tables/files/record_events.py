@@ -53,7 +53,7 @@ class RecordAudit:
 
 
 def record_events(path: str, form: str, rows: Sequence[Row]) -> tuple[list[Located], RecordAudit]:
-    """Return the events of records, those that are none, and what is said of them all."""
+    """Return the events of records, the unusable records, and notes on all of them."""
     refused: list[Located] = [
         Quarantined(path, number, str(row["note"]), left={"run": row["destination"]} if row["destination"] else {})
         for number, row in enumerate(rows, 1)

@@ -1,4 +1,4 @@
-"""How OpenTelemetry's spans, CloudEvents and Debezium's records are told from rows of a table: by the first of them.
+"""How OpenTelemetry's spans, CloudEvents and Debezium's records are distinguished from rows of a table.
 
 Records as kcat prints them (`-J`: topic, partition, offset, key and payload) are unwrapped.
 """

@@ -5,7 +5,7 @@ viewer does; a delimiter with the group `trace` parts executions. Every line tha
 inside an event, as a delimiter, or as a quarantine record with its number and a reason.
 
 Both may stand in the first two lines of the file, where the viewer looks for them. Otherwise the usual
-layouts are tried, and the one that leaves the fewest lines over is taken; executions are parted by lines
+layouts are tried, and the one that leaves the fewest lines over is taken; executions are separated by lines
 `=== name ===` if the first line is one. Where no event is found, `\\"` is read as `"`, as the viewer does.
 
 TLC's report of an error trace is a log if its states have `Host` and `Clock`, as the module ShiViz of TLA+ gives them;
@@ -214,7 +214,7 @@ def _event(file: str, found: _Found, layout: str) -> ClockEvent | Quarantined:
 
 
 def parse_clock(text: str, host: str) -> dict[str, int] | str:
-    """Return the clock a log prints for an event of a host, or the reason why it is none."""
+    """Return the clock a log prints for an event of a host, or the reason why there is no usable one."""
     try:
         clock = json.loads(text, object_pairs_hook=_pairs)
     except (ValueError, RecursionError) as error:

@@ -30,7 +30,8 @@ def explanation(result: AuditResult, number: int = 1) -> str:
     messages = {step.message for step in path or () if step.message} | set(finding.messages())
     events = shown_by(result.findings.events(str(row["run"]), messages), finding)
     scene = Scene(str(row["run"]), events, (finding,))
-    return f"run {row['run']}: {finding.sentence}\n\n{_drawn(scene)}"
+    name = f"run {row['run']}: " if len(result.run_rows) > 1 else ""
+    return f"{name}{finding.sentence}\n\n{_drawn(scene)}"
 
 
 def _drawn(scene: Scene) -> str:

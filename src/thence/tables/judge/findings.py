@@ -83,7 +83,7 @@ def payload(tag: str, run: str, chunk: int, data: bytes) -> pa.Table:
 
 
 def whole(parts: Iterable[bytes | pa.Buffer]) -> bytes:
-    """Return the bytes that `payload` parted, from its rows in their order."""
+    """Return the bytes that `payload` split, from its rows in their order."""
     packed = memoryview(b"".join(parts))
     size = int.from_bytes(packed[:8], "little")
     return bytes(pa.decompress(packed[8:], decompressed_size=size, codec="zstd", asbytes=True))

@@ -74,7 +74,7 @@ class Copies:
 
 
 def rows_by_label(rows: CodedRun, good: Flags) -> Iterator[LabelRows]:
-    """Part the good sends and deliveries by label; there are none without rows."""
+    """Group the usable sends and deliveries by label; every label has rows."""
     used = np.flatnonzero(good & (rows.kind <= DELIVER))
     labels = rows.label[used]
     kinds = labels[:1] if len(labels) and bool(np.all(labels == labels[0])) else np.unique(labels)

@@ -57,7 +57,7 @@ class _Crew(Generic[T, R]):
                 return None
             try:
                 item = next(self.items)
-            except BaseException as error:  # the end, or a source that breaks: told in its turn
+            except BaseException as error:  # the end, or a source that breaks: raised in its turn
                 with self.state:
                     self.total = self.taken
                     if not isinstance(error, StopIteration):

@@ -47,7 +47,7 @@ def text_of_id(value: object) -> str | None:
 
 
 def seconds_of(milliseconds: object) -> float | None:
-    """Return a time in milliseconds as seconds; what is no time is none."""
+    """Return a time in milliseconds as seconds; None for anything else."""
     try:
         return int(str(milliseconds)) / 1000
     except ValueError:

@@ -1,9 +1,9 @@
 """Event-sourced messages that name their cause: an id, the id of the cause, and a correlation that they belong to.
 
 Invariant: a message waits for the one that caused it. Ids are compared as texts, so the id 1 and the cause "1" are one.
-A cause that is empty, or equal to the message's own id (as many frameworks mark the first of a conversation), is none.
-A message without a correlation is the first of its own: its destination is its id, which is what later ones will name.
-If it names a cause all the same, `note` says that nothing else comes to its destination. The other fields of the
+A cause that is empty, or equal to the message's own id (as many frameworks mark the first of a conversation), does not
+count. A message without a correlation is the first of its own: its destination is its id, which is what later ones will
+name. If it names a cause all the same, `note` says that nothing else comes to its destination. The other fields of the
 message are columns beside these; one that is called as one of ours has `_` behind its name.
 
 A preset says where a framework keeps these fields; a dot leads into an object.

@@ -41,7 +41,7 @@ from thence.tables.sources.debezium_form import misshapen
 ChangeOrder = Literal["transaction", "commit", "keys"]
 OPERATIONS = {"c": "create", "u": "update", "d": "delete", "t": "truncate", "m": "message", "r": "snapshot"}
 SNAPSHOT_END = "snapshot/last"
-NAMELESS = "a row of a snapshot without key and offset: alone, it can not be told from an equal one"
+NAMELESS = "a row of a snapshot without key and offset: alone, it cannot be distinguished from an equal one"
 _TIMES = {"ts_ms", "ts_us", "ts_ns"}
 
 

@@ -8,7 +8,7 @@ A parent may never come: it was not sampled, or its service exports nowhere. `or
 seen together and no longer waits for them, so that their children come out, in order among themselves. In a stream the
 policy `release` does the same once it has waited long enough, and names the parent in `missing`.
 
-An export that cannot be read gives one row, of kind `unreadable`, whose note says why. Time-stamps never order
+An export that cannot be read gives one row, of kind `unreadable`, whose note says why. Timestamps never order
 anything here; `skew.py` looks at them.
 
 References: OpenTelemetry protocol specification 1.x, "JSON Protobuf encoding" (ids are hex, 64-bit numbers texts) and
@@ -148,7 +148,7 @@ def _number(value: object) -> int | None:
 
 
 def named(value: object) -> str:
-    """Return an id as lower-case hex; an id of zeros is none, as the specification has it."""
+    """Return an id as lower-case hex; None for an id of zeros, as the specification has it."""
     found = str(value or "").lower()
     return found if found.strip("0") else ""
 

@@ -20,7 +20,7 @@ VARIANTS: tuple[Variant, ...] = (
         "bounded",
         30,
         "stuck",
-        "the reuse of time-stamps between those processes which are still functioning is not affected",
+        "the reuse of timestamps between those processes which are still functioning is not affected",
         "a!1>b b<a1 b!1>a a<b1 a!2>b",
         fifo=True,
     ),

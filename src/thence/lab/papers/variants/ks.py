@@ -75,7 +75,7 @@ class KSOnce(KS):
     }
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, explicit: bool = False) -> None:
-        """Remember what each process was told."""
+        """Remember what was sent to each process."""
         super().__init__(roster, process, label=label, explicit=explicit)
         self.told: dict[int, frozenset[tuple[int, int, int]]] = {}
 

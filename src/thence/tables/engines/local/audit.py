@@ -22,7 +22,7 @@ from thence.tables.files.source import Quarantined
 from thence.tables.judge.result import COLUMNS, AuditResult, FindingRow, RunRow
 
 AuditProgress = Callable[[str, int, int | None], None]
-"""Told of a stage, how many rows are done, and how many there are if that is known."""
+"""Called with a stage, how many rows are done, and how many there are if that is known."""
 
 
 def silent(stage: str, rows: int, total: int | None) -> None:

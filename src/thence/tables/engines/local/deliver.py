@@ -33,7 +33,7 @@ MOST_ROWS = 1 << 24
 def setup_of(
     by: str, roster: Rosters, columns: Mapping[str, str], key: Iterable[str] | None, policy: Mapping[str, object]
 ) -> Setup:
-    """Return what every key is told; `policy` names the fields of a Policy, `policy` being its name."""
+    """Return the setup that every key shares; `policy` names the fields of a Policy, `policy` being its name."""
     if by not in BYS:
         raise MisuseError(Argument("by", by), f"; one of {', '.join(BYS)} is accepted")
     how: By = by

@@ -86,7 +86,7 @@ def _make_apart(java: Java) -> None:
 
 
 def _claim(path: Path) -> bool:
-    """Tell whether it is for this process to have the archive made; only one is told so."""
+    """Return whether this process is the one that makes the archive."""
     mark = _mark(path)
     mark.parent.mkdir(parents=True, exist_ok=True)
     if mark.exists() and time() - mark.stat().st_mtime > STALE:

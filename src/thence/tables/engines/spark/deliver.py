@@ -187,7 +187,7 @@ def _names(arrivals: DataFrame, by: By, columns: Mapping[str, str] | None, key: 
 
 
 def resolved(table: DataFrame, name: str) -> str:
-    """Return a column's name as the table spells it: upper and lower case are one to Spark unless it is told other."""
+    """Return a column's name as the table spells it: Spark ignores case by default."""
     if name in table.columns:
         return name
     alike = [each for each in table.columns if each.lower() == name.lower()]
@@ -199,7 +199,7 @@ def resolved(table: DataFrame, name: str) -> str:
 
 
 def _check(arrivals: DataFrame, setup: Setup) -> None:
-    """Refuse what can not be delivered, naming what would be accepted."""
+    """Refuse what cannot be delivered, naming what would be accepted."""
     names, fields = setup.columns, {field.name: field for field in arrivals.schema.fields}
     needed = [*names.key, names.cause, *([names.sender] if setup.by == "clock" else [])]
     if setup.by == "depends_on":
@@ -226,7 +226,7 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
 
 
 def _refuse_alike(names: Iterable[str]) -> None:
-    """Refuse columns that Spark can not tell apart."""
+    """Refuse columns that Spark cannot distinguish."""
     first: dict[str, str] = {}
     for name in names:
         other = first.setdefault(name.lower(), name)
@@ -283,7 +283,7 @@ def column(name: str) -> Column:
 def with_key(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], list[str]]:
     """Return the table with columns that say its key, their names, and those of them that it did not have.
 
-    Structs, lists and maps are told apart by their JSON; zero has one sign.
+    Structs, lists and maps are compared by their JSON; zero has one sign.
     """
     kinds = {field.name: field.dataType for field in table.schema.fields}
     keys, added = [], []

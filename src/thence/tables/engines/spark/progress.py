@@ -1,4 +1,4 @@
-"""How far Spark is with its work, told while it works: tasks done of those that are known.
+"""How far Spark is with its work, reported while it works: tasks done of those that are known.
 
 Invariant: Watching changes nothing: it asks the session's status tracker twice a second, from a thread that ends with
 the block. A session that has none (Spark Connect) is not watched.

@@ -91,7 +91,7 @@ def with_lines_named(ordered: DataFrame, lines: str) -> DataFrame:
 
 
 def spark_name(path: Path) -> str:
-    """Return a file or folder as Spark has to be told it, so that it takes no character of the name for a glob."""
+    """Return the path of a file or folder, escaped so that Spark takes no character of it for a glob."""
     return re.sub(r"([][{}*?\\])", r"\\\1", str(path.absolute()))
 
 

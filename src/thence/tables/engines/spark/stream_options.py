@@ -1,4 +1,4 @@
-"""What a stream is told beyond the policy: times by the machine's own clock, and where to hear what will not come.
+"""Options of a stream beyond the policy: times by the machine's own clock, and the folder of give-up commands.
 
 Invariant: These are outside the equality of batch, stream and Orderer: they read a clock, or an operator's word. The
 clock is that of the micro-batch, which Spark records, so that a micro-batch that is replayed gives the same rows.

@@ -46,7 +46,7 @@ def apply_to_groups(groups: GroupedData, work: GroupFunction, schema: StructType
     def on_batches(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
         return work(key, batches)
 
-    # Spark hands over what the annotations say; texts, which they are here, it does not look up everywhere.
+    # Spark passes what the annotations say; texts, which they are here, it does not look up everywhere.
     on_batches.__annotations__ = {"key": tuple[pa.Scalar, ...], "batches": Batches, "return": Batches}
     return groups.applyInArrow(on_batches, schema)
 

@@ -1,6 +1,6 @@
 """Errors of ours that were raised in a Python worker, made errors of ours again.
 
-Invariant: Spark hands over what a worker raised as text alone, a line of a traceback with the name of its class. That
+Invariant: Spark passes on what a worker raised as text alone, a line of a traceback with the name of its class. That
 text is read here and nowhere else; whatever is not of ours goes on as it is.
 """
 

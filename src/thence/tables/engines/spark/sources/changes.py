@@ -66,7 +66,7 @@ def from_changes(
     """
     _refuse(records, order, whole)
     if since is not None:
-        since_mark(since)  # a mistake is told here, not in a worker
+        since_mark(since)  # an error is raised here, not in a worker
     foreign_keys_of(foreign_keys or {})
     options = {"order": order, "since": since, "server": server, "schemas": None if schemas is None else dict(schemas)}
     placed = set(_PLACE) <= set(records.columns)
@@ -93,7 +93,7 @@ def _refuse(records: DataFrame, order: str, whole: bool) -> None:
         )
     if order == "keys":
         raise MisuseError(
-            "order='keys' needs the records together: until every earlier transaction has come, a stream can not know "
+            "order='keys' needs the records together: until every earlier transaction has come, a stream cannot know "
             "which change of a row is the last before another. Use order='commit', which then holds nothing longer"
         )
     if order == "commit" and not set(_PLACE) <= set(records.columns):

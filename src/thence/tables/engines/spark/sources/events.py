@@ -62,7 +62,7 @@ def _by_conversation(records: DataFrame, value: str, preset: str) -> DataFrame:
     """Return the arrivals of messages that name causes by another field than the id, each conversation together."""
     _need(records, value)
     if records.isStreaming:
-        raise MisuseError(f"preset {preset!r} names causes by another field than the id: a stream can not look it up")
+        raise MisuseError(f"preset {preset!r} names causes by another field than the id: a stream cannot look it up")
     names = preset_of(preset)
     text = F.col(f"`{value}`").cast("string")
     place = F.coalesce(_field(text, names.destination), _field(text, names.id))
