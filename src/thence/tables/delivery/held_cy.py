@@ -38,7 +38,7 @@ class HeldRow(NamedTuple):
 
     `since` is event time, `ahead` how far a time was ahead that was not believed, both NaN for none; `came` is
     processing time in milliseconds. `waited`: of each need whether the row is held for it; the others are met only by
-    giving up. `code` is -1 where a protocol has a rule of its own: `told` names what the row waits for.
+    giving up. `code` is -1 where a protocol has a rule of its own: `names` are the causes it waits for.
     """
 
     ticket: int
@@ -50,7 +50,7 @@ class HeldRow(NamedTuple):
     came: int
     needs: list[tuple[int, int]]
     waited: list[bool]
-    told: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 @cython.cclass

@@ -90,7 +90,7 @@ def _held_rows(rule: Rule, rows: list[HeldRow]) -> HeldColumns:
     own = [row for row in rows if row.code >= 0]
     needs = list(chain.from_iterable(row.needs for row in own))
     waited = chain.from_iterable(row.waited for row in own)
-    foreign = ["\0".join(["", *row.told]) for row in rows] if rule.foreign else []
+    foreign = ["\0".join(["", *row.names]) for row in rows] if rule.foreign else []
     return HeldColumns(
         ints(row.ticket for row in rows),
         ints(places[row.label] for row in rows),

@@ -250,7 +250,7 @@ def held_columns(columns: list[list[Any]], number: int, rule: Rule, row: HeldRow
     """Add a held row to the columns of a segment."""
     known = (number, row.ticket, row.label, row.since, row.ahead, row.came)
     if row.code < 0:  # of a protocol with a rule of its own, which says what it waits for
-        values: tuple[Any, ...] = (*known, None, 0, list(row.told), [], [], [])
+        values: tuple[Any, ...] = (*known, None, 0, list(row.names), [], [], [])
     else:
         names, counts = [rule.text(need[0]) for need in row.needs], [need[1] for need in row.needs]
         values = (*known, rule.text(row.code), row.number, None, names, counts, row.waited)
