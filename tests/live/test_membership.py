@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.live import World
 from support.live_pair import LIMITS, configure, folder, run, take, until
 from support.ports import free_ports
 from support.soak import first
@@ -18,7 +19,7 @@ from thence.live.config import load
 from thence.live.core import Core
 from thence.live.database import JournalError
 from thence.live.init import add_member, initialise
-from thence.live.inputs import Receive, accept_head, change_head
+from thence.live.inputs import Propose, Receive, accept_head, change_head
 from thence.live.journal import Journal
 from thence.live.state import dump
 from thence.live.state import read_state as load_state
@@ -128,7 +129,7 @@ def test_with_tls_a_process_asks_for_itself_only(folder: Path) -> None:
         text = files[2].read_text()
         files[2].write_text(text.replace("c.crt", "d.crt").replace("c.key", "d.key"))
         async with Endpoint(files[0]):
-            with pytest.raises(MisuseError, match="the certificate is of d, which cannot ask for c"):
+            with pytest.raises(MisuseError, match="d asks for c; a process asks for itself only"):
                 await asked(files[2], "a", joins=True)
 
     run(go())
@@ -231,6 +232,20 @@ def test_a_kill_at_every_step_of_joining_and_leaving(folder: Path, where: str, m
         reached = killed.reached
         at += 1 if at < 8 else 3
     assert at > 5
+
+
+def test_what_is_made_for_a_process_that_joins_leaves_when_it_is_committed(folder: Path) -> None:
+    """The link is made while the group is applied; a peer that is there already must not hear of it before."""
+    world = World(folder, 2, 1)
+    live = world.processes[0].live
+    assert live is not None
+    live.ask(Propose(True, "c", "127.0.0.1:1"))
+    live.prepare(1.0)
+    assert (live.links[2].outbox.sent, live.links[2].durable) == (1, 0)
+    live.commit()
+    live.release()
+    assert live.links[2].durable == 1
+    world.close()
 
 
 @pytest.mark.parametrize(

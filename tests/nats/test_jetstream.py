@@ -21,16 +21,17 @@ from thence.live.nats_server import Subjects
 from thence.runtime import Endpoint, load
 
 assert folder is not None
+SHORT = "[limits]\n" + "".join(f"{key} = {value}\n" for key, value in LIMITS.items())
 
 
 class Pair:
     """Configurations of a and b, and the server between them."""
 
-    def __init__(self, folder: Path, names: str = "ab", monitor: bool = False) -> None:
+    def __init__(self, folder: Path, names: str = "ab", monitor: bool = False, plain: bool = True) -> None:
         port, watch = free_ports(2)
-        self.files = initialise(folder, list(names), nats="orders", ports=[port])
+        self.files = initialise(folder, list(names), nats="orders", ports=[port], plain=plain, keep_authority=not plain)
         for file in self.files:
-            text = file.read_text() + "[limits]\n" + "".join(f"{key} = {value}\n" for key, value in LIMITS.items())
+            text = file.read_text() + SHORT
             if monitor:
                 text = text.replace('stream = "orders"', f'stream = "orders"\nmonitor = "http://127.0.0.1:{watch}"')
             file.write_text(text)

@@ -15,6 +15,7 @@ from random import Random
 
 from support.live import causes_first
 from support.live_app import POINTS, transactional
+from support.live_oracle import Oracle
 from support.live_proxy import Proxies
 from support.ports import free_ports
 from support.recorded import read_events
@@ -53,7 +54,7 @@ class Fleet:
         ports = free_ports(len(names))
         made = initialise(folder, names, protocol=protocol, options=options, run=run, ports=ports, nats=nats)
         self.files = dict(zip(names, made, strict=True))
-        self.stops = self.cuts = 0
+        self.stops = self.cuts = self.delays = self.holes = 0
         self.proxies = self._proxies() if proxied else None
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         self.kills = self.reached = 0
@@ -95,6 +96,18 @@ class Fleet:
         assert self.proxies is not None
         self.proxies.cut(self.chance, self.cuts % 2 == 1)
         self.cuts += 1
+
+    def delay(self) -> None:
+        """Let a link be slow from now on."""
+        assert self.proxies is not None
+        self.proxies.delay(self.chance, 0.4 * self.chance.random())
+        self.delays += 1
+
+    def swallow(self) -> None:
+        """Let a third of the links take everything and give nothing; now and then all of them."""
+        assert self.proxies is not None
+        self.proxies.swallow(self.chance, 1.0 if self.holes % 4 == 3 else 0.3)
+        self.holes += 1
 
     def kill(self, name: str) -> None:
         self.running[name].kill()
@@ -266,6 +279,8 @@ class Fleet:
             bad = [*judged.quarantine, *judged.undelivered, *judged.duplicates, *judged.misdelivered]
             assert not bad, bad[:5]
         again = sum(self._witness(name, events) for name in self.names)
+        found = Oracle({name: self.notes(name) for name in self.names}, self.effects()).judge()
+        assert not found.wrong, found.wrong[:10]
         return {
             "multicasts": sum(event.kind == "send" for event in events),
             "deliveries": sum(event.kind == "deliver" for event in events),
@@ -275,6 +290,7 @@ class Fleet:
             "stops": self.stops,
             "cuts": self.cuts,
             "redelivered": again,
+            "causal pairs by the applications' notes": found.pairs,
         }
 
     def check_survivors(self) -> dict[str, int]:
@@ -298,6 +314,18 @@ class Fleet:
             "killed for good": self.kills,
             "redelivered": again,
         }
+
+    def notes(self, name: str) -> list[str]:
+        return (self.folder / f"{name}.witness.notes").read_text().splitlines()
+
+    def effects(self) -> dict[str, Counter[str]]:
+        """Return the rows that each application has left in its journal's database, by transaction."""
+        found = {}
+        for name in self.names:
+            with sqlite3.connect(self.folder / f"{name}.journal") as database:
+                found[name] = Counter(row[0] for row in database.execute("SELECT transaction_key FROM effects"))
+            database.close()
+        return found
 
     def _witness(self, name: str, events: list[Event]) -> int:
         delivered = [event.message for event in events if event.process == name and event.kind == "deliver"]

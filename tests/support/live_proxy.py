@@ -1,9 +1,10 @@
-"""A proxy before every process of a fleet, in its own thread: cuts, or stands still one way or both."""
+"""A proxy before every process of a fleet, in its own thread: cuts, delays, or stands still one way or both."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Mapping
 from random import Random
 
@@ -14,8 +15,10 @@ class Pipe(asyncio.Protocol):
     def __init__(self, other: Pipe | None = None) -> None:
         self.other = other
         self.transport: asyncio.Transport | None = None
-        self.kept: list[bytes] = []
+        self.kept: deque[tuple[float, bytes]] = deque()
+        """what has come, and when it goes on"""
         self.still = False
+        self.delay = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -25,14 +28,17 @@ class Pipe(asyncio.Protocol):
             self.other.flush()
 
     def data_received(self, data: bytes) -> None:
-        self.kept.append(data)
+        loop = asyncio.get_running_loop()
+        self.kept.append((loop.time() + self.delay, data))
+        if self.delay:
+            loop.call_later(self.delay, self.flush)
         self.flush()
 
     def flush(self) -> None:
+        now = asyncio.get_running_loop().time() + 0.001  # a timer may come a clock's tick too soon
         if not self.still and self.other is not None and self.other.transport is not None:
-            for data in self.kept:
-                self.other.transport.write(data)
-            self.kept = []
+            while self.kept and self.kept[0][0] <= now:
+                self.other.transport.write(self.kept.popleft()[1])
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.other is not None and self.other.transport is not None:
@@ -81,12 +87,16 @@ class Proxies:
         """Cut a connection, or let one direction of it stand still and cut it a second later."""
         self.loop.call_soon_threadsafe(self._cut, chance.random(), one_way, chance.random() < 0.5)
 
-    def _cut(self, which: float, one_way: bool, back: bool) -> None:
+    def _alive(self) -> list[Pipe]:
         alive = [p for p in self.pipes if p.transport is not None and not p.transport.is_closing()]
         self.pipes = set(alive)
+        return sorted(alive, key=id)
+
+    def _cut(self, which: float, one_way: bool, back: bool) -> None:
+        alive = self._alive()
         if not alive:
             return
-        pipe = sorted(alive, key=id)[int(which * len(alive))]
+        pipe = alive[int(which * len(alive))]
         if not one_way:
             pipe.abort()
             return
@@ -94,15 +104,27 @@ class Proxies:
         side.still = True
         self.loop.call_later(1.0, pipe.abort)
 
-    def swallow(self) -> None:
-        """Let all connections there are take bytes and give none, for ever; later ones are not touched."""
+    def delay(self, chance: Random, seconds: float) -> None:
+        """Let one connection be slow, both ways, for as long as it lasts."""
+        self.loop.call_soon_threadsafe(self._delay, chance.random(), seconds)
+
+    def _delay(self, which: float, seconds: float) -> None:
+        if alive := self._alive():
+            pipe = alive[int(which * len(alive))]
+            for side in (pipe, pipe.other):
+                if side is not None:
+                    side.delay = max(side.delay, seconds)  # never shorter: bytes must not overtake each other
+
+    def swallow(self, chance: Random | None = None, share: float = 1.0) -> None:
+        """Let connections there are, all or a share, take bytes and give none, for ever; later ones are not touched."""
         done = threading.Event()
 
         def still() -> None:
-            for pipe in self.pipes:
-                pipe.still = True
-                if pipe.other is not None:
-                    pipe.other.still = True
+            for pipe in self._alive():
+                if chance is None or chance.random() < share:
+                    for side in (pipe, pipe.other):
+                        if side is not None:
+                            side.still = True
             done.set()
 
         self.loop.call_soon_threadsafe(still)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -34,6 +35,16 @@ class Server:
                     return
             time.sleep(0.05)
         raise AssertionError("nats-server does not listen")
+
+    def reload(self) -> None:
+        """Let it read its configuration again."""
+        assert self.process is not None
+        log, end = self.configuration.with_suffix(".log"), time.monotonic() + 60
+        before = log.read_text().count("Reloaded server configuration")
+        self.process.send_signal(signal.SIGHUP)
+        while log.read_text().count("Reloaded server configuration") == before:
+            assert time.monotonic() < end, "nats-server does not reload"
+            time.sleep(0.02)
 
     def kill(self) -> None:
         assert self.process is not None

@@ -24,6 +24,17 @@ def test_the_tests_that_the_page_names_exist() -> None:
     assert sorted(named - _tests()) == []
 
 
+def test_every_limit_and_every_sentence_on_operating_names_its_test() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    limits = [line for line in text.split("| limit | default |")[1].split("Held messages")[0].splitlines()[2:] if line]
+    stops = [row for row in limits if not NAMED.search(row)]
+    assert stops == [row for row in limits if row.startswith("| `stop_seconds`")]  # a clean stop is timed by every test
+    points = text.split("## Operating")[1].split("\n- ")[1:]
+    assert len(limits) > 12
+    assert len(points) > 8
+    assert [point for point in points if not NAMED.search(point)] == []
+
+
 def test_every_promise_names_its_test() -> None:
     text = PAGE.read_text(encoding="utf-8")
     table = text.split("## What is promised, under which faults")[1].split("Not promised:")[0]

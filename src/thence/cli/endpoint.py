@@ -120,10 +120,13 @@ def _change(config: Path, through: str, joins: bool, json_file: str | None) -> N
 
 
 def _add(folder: Path, name: str, json_file: str | None) -> None:
-    from thence.live.init import add_member
+    from thence.live.config import load
+    from thence.live.init import USERS, add_member
 
-    file = add_member(folder, name)
-    console(json_file).print(f"{file} is written. Let it join: thence endpoint join {quote(str(file))} --through PEER")
+    file, out = add_member(folder, name), console(json_file)
+    out.print(f"{file} is written. Let it join: thence endpoint join {quote(str(file))} --through PEER")
+    if load(file).nats is not None:
+        out.print(f"{folder / USERS} has its user; before it joins: nats-server --signal reload, for each server.")
     write_json(json_file, {"configurations": [str(file)]})
 
 
@@ -172,7 +175,7 @@ def _init(
 ) -> None:
     from thence.live.init import AUTHORITY_KEY, SERVER, initialise
 
-    if not plain and nats is None:
+    if not plain:
         try:
             require_packages("cryptography")
         except MisuseError as error:
@@ -182,7 +185,7 @@ def _init(
         folder, names, protocol=protocol, plain=plain, options=options, nats=nats, keep_authority=keep_authority
     )
     out = console(json_file)
-    if keep_authority and not plain and nats is None:
+    if keep_authority and not plain:
         out.print(f"{folder / AUTHORITY_KEY} can vouch for any name: keep it away from the endpoints.")
     if nats is not None:
         out.print(f"Start the server first: nats-server -c {quote(str(folder / SERVER))}")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,16 +77,29 @@ def authority(name: str = "thence throw-away authority") -> Authority:
     return Authority(_signed(made, key), key)
 
 
-def issue(by: Authority, names: list[str], certificate: Path, key_file: Path, *, days: float = DAYS) -> None:
-    """Write a certificate for these names (one, unless a test wants otherwise) and its key."""
+def issue(
+    by: Authority,
+    names: Sequence[str],
+    certificate: Path,
+    key_file: Path,
+    *,
+    hosts: Sequence[str] = (),
+    days: float = DAYS,
+) -> None:
+    """Write a certificate for these processes (one, unless a test wants otherwise), or for hosts, and its key."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     key = ec.generate_private_key(ec.SECP256R1())
-    alternatives = [x509.UniformResourceIdentifier(f"thence:{name}") for name in names]
+    alternatives: list[x509.GeneralName] = [x509.UniformResourceIdentifier(f"thence:{name}") for name in names]
+    for host in hosts:
+        try:
+            alternatives.append(x509.IPAddress(ip_address(host)))
+        except ValueError:
+            alternatives.append(x509.DNSName(host))
     made = (
-        _builder(_name(names[0] if names else "unnamed"), by.certificate.subject, days)
+        _builder(_name([*names, *hosts, "unnamed"][0]), by.certificate.subject, days)
         .public_key(key.public_key())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)

@@ -1,7 +1,8 @@
 """Asking for a change of membership over the network, and answering: `thence endpoint join` and `leave`.
 
 A question is one frame, an answer is one frame, and asking again changes nothing: so either end may be killed at any
-time. With TLS a process may ask for itself only, by its own certificate.
+time. With TLS a process may ask for itself only, by its own certificate; over NATS, by its own user
+(`jetstream_ask.py`).
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from thence.core.model.plain import Row
@@ -51,8 +53,8 @@ class Asker:
         self._answer(json.dumps(row).encode())
 
 
-def read_question(proven: str | None, body: bytes, process: LiveProcess) -> Propose:
-    """Read what is asked for, and refuse what cannot be."""
+def read_question(proven: str | None, body: bytes, process: LiveProcess, *, addressed: bool = True) -> Propose:
+    """Read what is asked for, and refuse what cannot be; `addressed`: a process that joins says where it listens."""
     core = process.core
     try:
         asked = json.loads(body)
@@ -60,18 +62,20 @@ def read_question(proven: str | None, body: bytes, process: LiveProcess) -> Prop
         processes = asked["processes"]
         if not (isinstance(joins, bool) and isinstance(name, str) and 0 < len(name.encode()) <= 400):
             raise ValueError("no such change")
-        if joins:
+        if joins and addressed:
             parse_address(address)
+        elif address != "":
+            raise ValueError("an address")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PeerError(f"a question that cannot be read: {type(error).__name__} {error}") from None
     if proven is not None and proven != name:
-        raise PeerError(f"the certificate is of {proven}, which cannot ask for {name}")
+        raise PeerError(f"{proven} asks for {name}; a process asks for itself only")
     if not core.member.grows:
         raise PeerError(f"protocol {core.member.name} needs a fixed membership; no process can join or leave")
     wanted = [*core.roster, name] if name not in core.roster else list(core.roster)
     if joins and processes != wanted:
         raise PeerError(f"processes are {processes!r:.300} in the configuration of {name}; {wanted} is expected")
-    return Propose(joins, name, address if joins else "")
+    return Propose(joins, name, address)
 
 
 async def change(config: Config, through: str, *, joins: bool, waiting: Callable[[list[str]], None]) -> list[str]:
@@ -79,30 +83,44 @@ async def change(config: Config, through: str, *, joins: bool, waiting: Callable
 
     `waiting` is called with the members that have not, whenever they differ from before.
     """
-    if config.nats is not None:
-        raise MisuseError("over NATS processes cannot join or leave at run time; the servers know their users")
-    if through not in config.addresses or through == config.name:
-        others = ", ".join(name for name in config.addresses if name != config.name)
-        raise MisuseError(f"--through is {through!r}; one of the other processes is expected: {others}")
+    others = [name for name in config.processes if name != config.name]
+    if through not in others:
+        raise MisuseError(f"--through is {through!r}; one of the other processes is expected: {', '.join(others)}")
     question = {
         "joins": joins,
         "name": config.name,
-        "address": str(config.addresses[config.name]) if joins else "",
+        "address": str(config.addresses[config.name]) if joins and config.nats is None else "",
         "processes": list(config.processes),
     }
+    body = json.dumps(question).encode()
+    if config.nats is None:
+        return await _persuade(partial(_ask, config), through, others, body, waiting)
+    from thence.live.jetstream_ask import JetStreamQuestions
+
+    return await _persuade(JetStreamQuestions(config).ask, through, others, body, waiting)
+
+
+async def _persuade(
+    ask: Callable[[str, bytes], Awaitable[Row]],
+    through: str,
+    others: Sequence[str],
+    body: bytes,
+    waiting: Callable[[list[str]], None],
+) -> list[str]:
+    """Ask until every member has accepted."""
     before: list[str] | None = None
     peer = through
     while True:
         try:
-            answer = await _ask(config, peer, json.dumps(question).encode())
+            answer = await ask(peer, body)
         except (OSError, TimeoutError):
             answer = {"waiting": [peer], "roster": []}
         if "error" in answer:
             raise MisuseError(str(answer["error"]))
         if "ask" in answer:
             peer = str(answer["ask"])
-            if peer not in config.addresses:
-                raise MisuseError(f"{through} says to ask {peer}, which is not in addresses")
+            if peer not in others:
+                raise MisuseError(f"{through} says to ask {peer}, which is not among processes: {', '.join(others)}")
             continue
         late = [str(name) for name in answer["waiting"]]
         if not late:

@@ -22,11 +22,21 @@ from typing import TYPE_CHECKING, Any
 
 from thence.errors import MisuseError, PeerError, ThenceError
 from thence.live.config import Config
+from thence.live.jetstream_ask import JetStreamAnswers
 from thence.live.jetstream_link import EndedError, JetStreamSession
+from thence.live.link import terms
 from thence.live.logs import Warnings, log
-from thence.live.nats_server import ITEM_ROOM, Subjects, check_stream, declared_interval, stream_settings
+from thence.live.nats_server import (
+    ITEM_ROOM,
+    Subjects,
+    check_stream,
+    connection_settings,
+    declared_interval,
+    read_password,
+    stream_settings,
+)
 from thence.live.process import LiveProcess
-from thence.live.tls import Contexts
+from thence.live.tls import Contexts, tls_problem
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -55,26 +65,30 @@ class JetStreamTransport:
         self.last_heard: dict[int, float] = {}
         self.client: Client | None = None
         self._contexts = None if config.tls is None else Contexts(config.tls, warnings)
-        self._password = self._read_password()
+        self._password = read_password(self.nats)
         self._tasks: list[asyncio.Task[None]] = []
         self._sessions = {
             peer: JetStreamSession(self, peer) for peer in range(len(process.core.roster)) if peer != process.core.me
         }
+        self._answers = JetStreamAnswers(self)
         self._state, self._stated = b"", 0.0
         self._beating: asyncio.Task[None] | None = None
-
-    def _read_password(self) -> str:
-        try:
-            return self.nats.password.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise MisuseError(f"nats.password is {self.nats.password}: {error.strerror}") from error
+        self._declared = False
+        """whether streams and consumer are there; after that the client connects again by itself"""
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Begin to connect; servers that are away are no error."""
+        self.process.grew = self._grew
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(self._guarded(), name="thence-jetstream"))
+
+    def _grew(self, peer: int) -> None:
+        """Take a process that has joined among the peers."""
+        self._sessions[peer] = session = JetStreamSession(self, peer)
+        if self._declared and self.client is not None and self.client.is_connected:
+            session.begin()
 
     async def _guarded(self) -> None:
         """Whatever is not the network's doing ends the endpoint."""
@@ -88,7 +102,8 @@ class JetStreamTransport:
 
         while True:
             try:
-                await self._connect()
+                async with asyncio.timeout(self.config.limits.handshake_seconds):  # its client may wait for ever
+                    await self._connect()
                 await self._declare()
                 await self._compare_states()
                 break
@@ -97,6 +112,7 @@ class JetStreamTransport:
                 await self._drop()
                 await asyncio.sleep(PAUSE)
         loop = asyncio.get_running_loop()
+        self._declared = True
         self._up()
         self._tasks += [loop.create_task(self._watched(each)) for each in (self._read(), self._retry())]
 
@@ -110,30 +126,35 @@ class JetStreamTransport:
         """Remember why the servers cannot be used; what will not change by itself is raised."""
         from nats.js.errors import APIError
 
-        text = f"{type(error).__name__} {error}".strip()
         if isinstance(error, APIError) and error.code == 400:
             raise MisuseError(f"stream {self.nats.stream!r}: {error.description}")
-        for link in self.process.links:
-            link.refusal = f"NATS at {', '.join(self.nats.servers)}: {text}"
-        log.debug("%s", text)
+        self._away(error)
+
+    def _away(self, error: Exception) -> None:
+        """Note what keeps this process from the servers: in the log, and for `thence why`."""
+        text = tls_problem(error) if isinstance(error, ssl.SSLError) else f"{type(error).__name__} {error}".strip()
+        log.debug("NATS: %s", text)
+        if self.client is not None and self.client.is_connected:
+            return
+        sentence = f"NATS at {', '.join(self.nats.servers)}: {text}"
+        if self._contexts is not None and isinstance(error, ssl.SSLError | TimeoutError):
+            sentence += "; the servers need tls with handshake_first: true and a certificate of tls.authority"
+        for peer in self._sessions:
+            self.process.links[peer].refusal = sentence
+        self.warnings.say("unreachable", "", f"{self.config.name} cannot use {sentence}", reason=text)
 
     async def _connect(self) -> None:
         from nats.aio.client import Client
 
         async def noted(error: Exception) -> None:
-            log.debug("NATS: %s", error)
+            self._away(error)
             if "authorization violation" in str(error).lower():  # the client would try again for ever
                 sentence = f"the NATS servers refuse user {self.nats.user!r}; check nats.user and nats.password"
                 self.process.broken(MisuseError(sentence))
 
         self.client = Client()
         await self.client.connect(
-            servers=list(self.nats.servers),
-            user=self.nats.user,
-            password=self._password,
-            name=self.config.name,
-            inbox_prefix=self.names.inbox(self.config.name).encode(),
-            tls=self._context(),
+            **connection_settings(self.config, self._password, self._context()),
             max_reconnect_attempts=-1,
             reconnect_time_wait=1,
             ping_interval=max(1, int(self.config.limits.silence_seconds / 3)),
@@ -185,6 +206,7 @@ class JetStreamTransport:
         client = self._client()
         await client.subscribe(f"{self.names.inbox(me)}.ack.>", cb=self._stored)
         await client.subscribe(self.names.beat("*"), cb=self._heard)
+        await client.subscribe(self.names.question("*", me), cb=self._asked)
 
     async def stop(self) -> None:
         """End in order; acknowledgements that were asked for leave first."""
@@ -209,7 +231,8 @@ class JetStreamTransport:
         client, self.client = self.client, None
         if client is not None:
             with suppress(Exception):
-                await client.close()
+                async with asyncio.timeout(1.0):
+                    await client.close()
 
     def shut(self) -> None:
         """Close the connection at once, without sending what is left."""
@@ -218,7 +241,7 @@ class JetStreamTransport:
 
     def renew(self) -> bool:
         """Read certificates and the password again; they are used at the next connection."""
-        before, self._password = self._password, self._read_password()
+        before, self._password = self._password, read_password(self.nats)
         renewed = self._contexts is not None and self._contexts.renew()
         return renewed or before != self._password
 
@@ -269,6 +292,10 @@ class JetStreamTransport:
             self._safely(lambda: session.stored(int(number)))
         elif session is not None:
             log.debug("item %s was not stored: %s", number, answer.get("error", message.headers))
+
+    async def _asked(self, message: Msg) -> None:
+        """Take a question for a change of membership."""
+        self._safely(lambda: self._answers.take(message))
 
     def _safely(self, work: Any) -> None:
         """Run what a callback of the client brings; that would keep an exception to itself."""
@@ -326,12 +353,11 @@ class JetStreamTransport:
 
     def _own_state(self) -> bytes:
         process = self.process
-        core = process.core
-        options = repr([(name, getattr(core.member, name)) for name in core.member.options])
+        roster, protocol, options = terms(process.core)
         state = {
             "identity": process.journal.identity,
-            "roster": list(core.roster),
-            "protocol": core.member.name,
+            "roster": roster,
+            "protocol": protocol,
             "options": options,
             "sent": {link.name: link.durable for link in process.links},
             "received": {link.name: link.received for link in process.links},
@@ -371,7 +397,7 @@ class JetStreamTransport:
             if name == self.config.name:
                 self._compare_own(found.data or b"")
             else:
-                self._sessions[self.process.core.roster.position(name)].compare(found.data or b"")
+                self._sessions[self.process.core.roster.position(name)].compare(found.data or b"", earlier=True)
 
     def _compare_own(self, data: bytes) -> None:
         try:

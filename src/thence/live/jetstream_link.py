@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from thence.errors import PeerError
-from thence.live.link import LinkRefused
+from thence.live.link import LinkRefused, grown, terms
 from thence.live.logs import printable
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class JetStreamSession:
         self._early: dict[int, Msg] = {}
         """items that came before one that is missing"""
         self._progress = self._gap_since = 0.0
+        self._differs = False
+        """whether what the peer said of itself last was refused"""
 
     # -- the connection ----------------------------------------------------------------------------------------------
 
@@ -100,12 +102,7 @@ class JetStreamSession:
 
     def refuse(self, error: PeerError) -> None:
         """Take nothing of what waits; the server brings it again."""
-        process = self._transport.process
-        self._link.refusal = printable(str(error))
-        process.notice("refused", self._link.name, str(error))
-        if isinstance(error, LinkRefused) and error.forgetful == self._transport.config.name:
-            process.forgetful = str(error)
-            process.wake()
+        self._transport.process.refuse(self, error)
         self._taken.clear()
         self._early.clear()
 
@@ -238,23 +235,23 @@ class JetStreamSession:
                 link.name,
             )
 
-    def compare(self, data: bytes) -> None:
-        """Compare what a peer says of itself with what is known here."""
+    def compare(self, data: bytes, *, earlier: bool = False) -> None:
+        """Compare what a peer says of itself with what is known here.
+
+        What it left `earlier` may be from before processes joined.
+        """
         link, process, me = self._link, self._transport.process, self._transport.config.name
         try:
             state = json.loads(data)
             received, identity = state["received"].get(me, 0), str(state["identity"])
-            terms = {key: state[key] for key in ("protocol", "options", "roster")}
+            theirs = {key: state[key] for key in ("protocol", "options", "roster")}
         except (ValueError, KeyError, TypeError, AttributeError):
             self.refuse(PeerError(f"{link.name} says of itself what cannot be read"))
             return
-        core = process.core
-        options = repr([(name, getattr(core.member, name)) for name in core.member.options])
-        ours = {"protocol": core.member.name, "options": options, "roster": list(core.roster)}
         try:
-            for what, here in ours.items():
-                if terms[what] != here:
-                    raise LinkRefused(f"{what} differs: {me} has {here}, {link.name} has {terms[what]!r:.200}")
+            for what, here in zip(("roster", "protocol", "options"), terms(process.core), strict=True):
+                if theirs[what] != here and not (what == "roster" and self._grown(theirs[what], earlier)):
+                    raise LinkRefused(f"{what} differs: {me} has {here}, {link.name} has {theirs[what]!r:.200}")
             if isinstance(received, int) and received > link.durable:
                 raise LinkRefused(
                     f"{link.name} has received {received} items of {me}, which knows of {link.durable}: "
@@ -263,7 +260,19 @@ class JetStreamSession:
                 )
             self._acquaint(identity)
         except PeerError as error:
+            self._differs = True
             self.refuse(error)
+        else:
+            if self._differs:
+                self._differs, link.refusal = False, None
+
+    def _grown(self, theirs: object, earlier: bool) -> bool:
+        """Return whether the rosters differ only by processes that have joined."""
+        core = self._transport.process.core
+        if not isinstance(theirs, list):
+            return False
+        here = list(core.roster)
+        return grown(here, theirs, here if earlier else core.membership.joined())
 
 
 def _item_id(message: Msg, sender: str) -> tuple[int, str]:

@@ -15,11 +15,15 @@ honest peers never refuse each other, and no more than a window, or one item, is
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from thence.errors import PeerError
 from thence.live.frames import BEATS_FROM, WIRE_VERSIONS, Hello
 from thence.live.outbox import Outbox, OutboxItem
+
+if TYPE_CHECKING:
+    from thence.live.core import Core
 
 WINDOW_BYTES = 1 << 20
 
@@ -32,15 +36,20 @@ def within(before: int, size: int, credit: int, written: int) -> bool:
     return before + size <= credit or (before <= written and before < credit)
 
 
-def _grown(ours: Hello, theirs: Hello, joined: Container[str]) -> bool:
+def grown(here: Sequence[str], other: Sequence[str], joined: Container[str]) -> bool:
     """Return whether two rosters differ by processes that join at run time only, which one end knows of already.
 
     Each end answers for the names that it has more.
     """
-    here, other = ours.roster, theirs.roster
     common = min(len(here), len(other))
     surplus = here[common:]
     return here[:common] == other[:common] and all(name in joined for name in surplus)
+
+
+def terms(core: Core) -> tuple[list[str], str, str]:
+    """Return roster, protocol and its options: what both ends of a link must have in common."""
+    member = core.member
+    return list(core.roster), member.name, repr([(name, getattr(member, name)) for name in member.options])
 
 
 class LinkRefused(PeerError):
@@ -109,7 +118,7 @@ class Link:
             )
         for what in ("protocol", "options", "roster"):
             here, other = getattr(ours, what), getattr(theirs, what)
-            if here != other and not (what == "roster" and _grown(ours, theirs, joined)):
+            if here != other and not (what == "roster" and grown(here, other, joined)):
                 raise LinkRefused(f"{what} differs: {ours.name} has {here}, {theirs.name} has {other}")
 
     def _same_memory(self, ours: Hello, theirs: Hello) -> None:

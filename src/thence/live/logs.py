@@ -22,6 +22,7 @@ EVENTS = {
     "failed": "an endpoint takes no part any more, and why",
     "connected": "the link to a peer is open",
     "lost": "the link to a peer has ended, and why",
+    "unreachable": "the NATS servers cannot be used, and why",
     "refused": "a connection was refused, and why",
     "refuses": "a peer has refused a connection of this endpoint, and why",
     "trusted": "whom the failure detector trusts now",

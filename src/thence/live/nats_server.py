@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import ssl
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from thence.errors import MisuseError
-from thence.live.config import Nats
+from thence.live.config import Config, Nats, Tls
 
 if TYPE_CHECKING:
     from nats.js.api import StreamConfig
@@ -63,9 +64,47 @@ class Subjects:
         """Return the subject under which a process leaves how far it has come."""
         return f"{self.state_stream}.{self.token(process)}"
 
+    def question(self, asker: str, asked: str) -> str:
+        """Return the subject on which one process asks another for a change of membership; `*`: from any."""
+        return f"{self.stream}-ask.{'*' if asker == '*' else self.token(asker)}.{self.token(asked)}"
+
+    def answer(self, asked: str, asker: str) -> str:
+        """Return the subject of answers; `*`: from any.
+
+        An answer has a subject of the answering process's own name instead of the question's reply subject. A user
+        with `allow_responses` could name any subject in a question to itself, and publish there.
+        """
+        return f"{self.stream}-answer.{'*' if asked == '*' else self.token(asked)}.{self.token(asker)}"
+
     def inbox(self, process: str) -> str:
         """Return where the servers answer a process; no other member may listen there."""
         return f"_INBOX_{self.token(process)}"
+
+
+def read_password(nats: Nats) -> str:
+    """Return the password of this member's user."""
+    try:
+        return nats.password.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise MisuseError(f"nats.password is {nats.password}: {error.strerror}") from error
+
+
+def connection_settings(config: Config, password: str, tls: ssl.SSLContext | None) -> dict[str, Any]:
+    """Return how a member connects.
+
+    With TLS, the handshake comes first: otherwise the client of nats-py sends the password in the clear to a server, or
+    to an attacker in its place, that does not ask for TLS in its first line.
+    """
+    assert config.nats is not None
+    return {
+        "servers": list(config.nats.servers),
+        "user": config.nats.user,
+        "password": password,
+        "name": config.name,
+        "inbox_prefix": Subjects(config.nats.stream).inbox(config.name).encode(),
+        "tls": tls,
+        "tls_handshake_first": tls is not None,
+    }
 
 
 def stream_settings(nats: Nats) -> list[StreamConfig]:
@@ -127,6 +166,8 @@ def permissions(names: Subjects, process: str) -> dict[str, dict[str, list[str]]
         f"{stream}.{token}.*",
         names.beat(process),
         names.state(process),
+        f"{stream}-ask.{token}.*",
+        f"{stream}-answer.{token}.*",
         *(f"$JS.API.STREAM.{what}.{each}" for what in ("INFO", "CREATE") for each in (stream, state)),
         f"$JS.API.STREAM.MSG.GET.{state}",
         f"$JS.API.CONSUMER.CREATE.{stream}.{token}.{names.item('*', process)}",
@@ -136,32 +177,51 @@ def permissions(names: Subjects, process: str) -> dict[str, dict[str, list[str]]
     ]
     return {
         "publish": {"allow": publish},
-        "subscribe": {"allow": [f"{names.inbox(process)}.>", names.beat("*")]},
+        "subscribe": {
+            "allow": [
+                f"{names.inbox(process)}.>",
+                names.beat("*"),
+                names.question("*", process),
+                names.answer("*", process),
+            ]
+        },
     }
 
 
-def server_configuration(
-    stream: str,
-    processes: Sequence[str],
-    passwords: Sequence[str],
-    *,
-    port: int,
-    store: Path,
-    monitor: int | None = None,
-    cluster: tuple[str, int, Sequence[int]] | None = None,
-) -> str:
-    """Return the configuration of a server on this machine; `cluster`: its name, its port and those of the others."""
+def users_configuration(stream: str, passwords: Mapping[str, str]) -> str:
+    """Return the users, one for each process, as the server's configuration includes them."""
     names = Subjects(stream)
     users = [
         {"user": name, "password": password, "permissions": permissions(names, name)}
-        for name, password in zip(processes, passwords, strict=True)
+        for name, password in passwords.items()
     ]
+    return f"users: {json.dumps(users, indent=1)}\n"
+
+
+def server_configuration(
+    *,
+    port: int,
+    store: Path,
+    users: Path,
+    tls: Tls | None = None,
+    monitor: int | None = None,
+    cluster: tuple[str, int, Sequence[int]] | None = None,
+) -> str:
+    """Return the configuration of a server on this machine.
+
+    `users` is a file that `users_configuration` gives. With `tls`, clients show a certificate of the same authority,
+    and TLS comes before anything else. `cluster`: the server's name, its port for the others, and theirs.
+    """
     lines = [
         f"listen: 127.0.0.1:{port}",
         f"max_payload: {MAX_PAYLOAD}",
         f"jetstream {{ store_dir: {json.dumps(str(store))}, sync_interval: always }}",
-        f"authorization {{ users: {json.dumps(users, indent=1)} }}",
+        f"authorization {{ include {json.dumps(str(users))} }}",
     ]
+    if tls is not None:
+        files = {"cert_file": tls.certificate, "key_file": tls.key, "ca_file": tls.authority}
+        named = ", ".join(f"{key}: {json.dumps(str(path))}" for key, path in files.items())
+        lines.append(f"tls {{ {named}, verify: true, handshake_first: true }}")
     if monitor is not None:
         lines.append(f"http: 127.0.0.1:{monitor}")
     if cluster is not None:

@@ -23,7 +23,7 @@ from thence.live.frames import Hello
 from thence.live.group import InputGroup, QueuedInput, Released, Waiter
 from thence.live.inputs import Abandon, Done, Input, Receive, size_of
 from thence.live.journal import Journal
-from thence.live.link import Link, LinkRefused
+from thence.live.link import Link, LinkRefused, terms
 from thence.live.logs import printable
 from thence.live.outbox import LIMIT_ITEMS, OutboxItem
 from thence.live.payloads import Payloads
@@ -75,7 +75,7 @@ class LiveProcess:
         self.group: InputGroup | None = None
         self._tickets: dict[tuple[str | None, int], Waiter] = {}
         self._snapshots, self._payloads = Snapshots(core, journal), Payloads()
-        self._snapshot_at = core.number
+        self._snapshot_at, self._window = core.number, window
         self.full = False
         """whether the journal is larger than it may be"""
         self.intake = True
@@ -83,7 +83,6 @@ class LiveProcess:
         self._checkpoint = False
         self.sessions: dict[int, Carrier] = {}
         core.held_most = 2 * HELD_LIMIT + len(core.roster) * window // SMALLEST_ITEM
-        self._window = window
         self.grew: Callable[[int], None] = lambda position: None
         """called with the position of a process that has joined"""
         self.links: list[Link] = []
@@ -96,7 +95,10 @@ class LiveProcess:
         core, position = self.core, len(self.links)
         name = core.roster.name(position)
         identity = self.journal.peers().get(name, (None, 0))[0]
-        self.links.append(Link(name, core.outboxes[position], core.received[position], identity, window=self._window))
+        link = Link(name, core.outboxes[position], core.received[position], identity, window=self._window)
+        if self.group is not None:
+            link.durable = link.left = 0  # what this group has made for it is not committed yet
+        self.links.append(link)
         self.grew(position)
 
     # -- connections -------------------------------------------------------------------------------------------------
@@ -126,11 +128,7 @@ class LiveProcess:
 
     def hello(self, peer: int) -> Hello:
         """Return the first words to a peer."""
-        core = self.core
-        options = repr([(name, getattr(core.member, name)) for name in core.member.options])
-        return self.links[peer].greet(
-            core.roster.name(core.me), self.journal.identity, list(core.roster), core.member.name, options
-        )
+        return self.links[peer].greet(self.core.roster.name(self.core.me), self.journal.identity, *terms(self.core))
 
     def meet(self, session: Session, ours: Hello, theirs: Hello) -> None:
         """Open the link, or refuse it."""
@@ -149,7 +147,7 @@ class LiveProcess:
         self._met.append((name, identity))
         self.wake()
 
-    def refuse(self, session: Session, error: PeerError) -> None:
+    def refuse(self, session: Carrier, error: PeerError) -> None:
         """Remember why a peer is refused; stop if it is this process that has lost its memory."""
         if session.peer is not None:
             self.links[session.peer].refusal = printable(str(error))
@@ -175,7 +173,7 @@ class LiveProcess:
                 self.notice("lost", self._name(session), reason)
             self.links[session.peer].close()
 
-    def _name(self, session: Session) -> str:
+    def _name(self, session: Carrier) -> str:
         return "an unknown peer" if session.peer is None else self.links[session.peer].name
 
     def item(self, session: Carrier, number: int, item: bytes) -> None:
@@ -201,10 +199,9 @@ class LiveProcess:
     def pump(self, peer: int) -> None:
         """Hand to the connection what may leave."""
         session, link = self.sessions.get(peer), self.links[peer]
-        if session is None or not session.open:
-            return
-        self._fill(session, link, peer)
-        session.flush()
+        if session is not None and session.open:
+            self._fill(session, link, peer)
+            session.flush()
 
     def _fill(self, session: Carrier, link: Link, peer: int) -> None:
         if link.outbox.wants_refill:

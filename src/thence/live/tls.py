@@ -62,6 +62,13 @@ def context(tls: Tls, role: int) -> ssl.SSLContext:
     return made
 
 
+def client_context(tls: Tls) -> ssl.SSLContext:
+    """Return TLS towards servers that are known by their address, as those of NATS: they are who that says."""
+    made = context(tls, ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = True
+    return made
+
+
 def _readable(what: str, path: Path) -> None:
     try:
         path.read_bytes()

@@ -157,7 +157,7 @@ def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints, array
         values = _whole(message, causes)
         if values is not None:
             return *values, None
-    both = pa.concat_arrays([_texts_of(message), _texts_of(causes)])
+    both = pa.concat_arrays([id_texts(message), id_texts(causes)])
     offsets = np.frombuffer(both.buffers()[1] or bytes(8), np.int64)[both.offset :][: len(both) + 1]
     data = np.frombuffer(both.buffers()[2] or b"", np.uint8)
     codes, first = _distinct(both, offsets, data)
@@ -204,7 +204,7 @@ def _codes(indices: pa.Array) -> Ints:
     return np.array(filled.to_numpy(zero_copy_only=False), np.int32)
 
 
-def _texts_of(ids: pa.Array) -> pa.Array:
+def id_texts(ids: pa.Array) -> pa.Array:
     """Return ids as the texts that they are compared by."""
     if _is_text(ids.type) or pa.types.is_integer(ids.type) or pa.types.is_null(ids.type):
         return ids.cast(pa.large_string())
@@ -260,10 +260,11 @@ def check_ids(schema: pa.Schema, columns: Columns) -> None:
     """Refuse a column of causes that holds no ids, or ids that are never equal to those of the messages."""
     message, cause = (schema.field(name).type for name in (columns.message, columns.cause))
     each = cause.value_type if _is_list(cause) else cause
-    columns.check_ids(str(message), _family(message), str(cause), _family(each))
+    columns.check_ids(str(message), family(message), str(cause), family(each))
 
 
-def _family(kind: pa.DataType) -> Family | None:
+def family(kind: pa.DataType) -> Family | None:
+    """Return which ids a type holds; None: none at all."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         kind = kind.value_type
     if pa.types.is_null(kind):

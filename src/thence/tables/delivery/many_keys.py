@@ -18,6 +18,7 @@ from thence.tables.contract.numpy_types import Longs
 from thence.tables.delivery.arrow_rows import (
     Leaving,
     cut,
+    id_texts,
     in_utc,
     joined,
     leaving,
@@ -30,10 +31,13 @@ from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome_cy import Outcomes
 from thence.tables.delivery.partition_by_key import runs
 from thence.tables.delivery.reading import Reading
+from thence.tables.delivery.rule_state import know
 from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.without_collection import without_collection
 
 TICKET_BITS = 40
+KNOWN = "__thence_known"
+"""A column of tables that begin, in each key, with ids that count as delivered: 0 in these, 1 in the rows."""
 MOST_CHUNKS = 8
 
 
@@ -168,6 +172,20 @@ class ManyKeys:
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
+    def know(self, rows: pa.RecordBatch, numbers: Longs) -> None:
+        """Count the ids of rows as delivered, though they get no position; `numbers` are those of their keys."""
+        found: dict[int, list[str]] = {}
+        for number, text in zip(
+            numbers.tolist(), id_texts(rows.column(self.setup.columns.message)).to_pylist(), strict=True
+        ):
+            if text:
+                found.setdefault(number, []).append(text)
+        for number, ids in found.items():
+            rule = self.rules[number]
+            know(rule, None, ids)
+            if rule.fresh is not None:
+                rule.fresh += ids
+
     def take(
         self,
         rows: pa.RecordBatch,
@@ -293,7 +311,10 @@ def delivered(
                 number += 1
                 keys.begin(number, each)
         last = found[-1]
-        spans = [Span(first + n, *span) for n, span in enumerate(pairwise([*starts.tolist(), len(batch)]))]
+        bounds = [*starts.tolist(), len(batch)]
+        if KNOWN in batch.schema.names:
+            batch, bounds = _without_known(keys, batch, first, bounds)
+        spans = [Span(first + n, *span) for n, span in enumerate(pairwise(bounds))]
         rows = in_utc(batch.drop_columns(list(drop)) if drop else batch)
         only = None if carried is None else rows.select(list(carried))
         out = keys.take(rows, spans, ended=range(first, number), carried=only)
@@ -303,6 +324,17 @@ def delivered(
         rest = keys.end(number)
         if rest is not None:
             yield rest
+
+
+def _without_known(
+    keys: ManyKeys, batch: pa.RecordBatch, first: int, bounds: list[int]
+) -> tuple[pa.RecordBatch, list[int]]:
+    """Count known ids as delivered; return the other rows, and where each key begins among them."""
+    known = batch.column(KNOWN).to_numpy() == 0
+    numbers = first + np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    keys.know(batch.filter(pa.array(known)), numbers[known])
+    before = np.concatenate([[0], np.cumsum(~known)])
+    return batch.filter(pa.array(~known)).drop_columns([KNOWN]), before[bounds].tolist()
 
 
 def same_key(key: Key) -> Key:

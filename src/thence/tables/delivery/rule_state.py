@@ -131,14 +131,20 @@ def resumed(state: State, reading: Reading, policy: Policy, where: str = "") -> 
     return rule
 
 
+def know(rule: Rule, label: str | None, ids: Sequence[Hashable]) -> None:
+    """Count ids of explicit causes as delivered before the next row comes; they get no position."""
+    rule.known(label, "")  # the order is there, even if nothing is known of it
+    rule.orders[label].update(dict.fromkeys(ids, DONE))
+    if rule.recent is not None:
+        rule.recent.extend(ids)
+
+
 def _take_order(rule: Rule, order: OrderColumns) -> None:
     delivered = _listed(order.delivered_source)
-    rule.known(order.label, "")  # the order is there, even if nothing is known of it
+    rule.known(order.label, "")
     if rule.cyclic:
-        rule.orders[order.label].update(dict.fromkeys(delivered, DONE))
+        know(rule, order.label, delivered)
         rule.forgotten.update(_listed(order.forgotten))
-        if rule.recent is not None:
-            rule.recent.extend(delivered)
     else:
         for name, number in zip(delivered, _listed(order.delivered_number), strict=True):
             rule.set_level(rule.code(order.label, name), number)

@@ -132,6 +132,16 @@ class Shard(ManyKeys):
             self.last[number] = moment
         return self.take(parted.rows.drop_columns(list(drop)) if drop else parted.rows, spans, moment)
 
+    def know_before(self, rows: pa.RecordBatch, moment: int) -> None:
+        """Count the ids of rows as delivered: keys begin with them."""
+        values = [rows.column(name).to_pylist() for name in self.keys.names]
+        keys = list(zip(*values, strict=True)) if values else [()] * len(rows)
+        numbers = [self.number(key) for key in keys]
+        self.know(rows, np.array(numbers, np.int64))
+        for number in numbers:
+            self.touched[number] = None
+            self.last[number] = moment
+
     def forget(self, number: int) -> None:
         """Drop a key that holds nothing."""
         super().forget(number)
