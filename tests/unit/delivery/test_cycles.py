@@ -107,7 +107,7 @@ def driven(rows: list[Row], policy: Policy, random: Random) -> list[object]:
             at += size
             what = random.choice(["go on", "go on", "restart", "give up", "flush"])
             if what == "restart":
-                said.append(list(state.rule.kept))
+                said.append(state.rule.tickets())
                 state.again()
             elif what == "give up":
                 said.append(state.give_up(random.choice(["lost", "m0", "m3", "m5"]), "by hand"))
