@@ -410,6 +410,12 @@ def laboratory() -> str:
                 ours, theirs = row["reduced"]["states"], row["naive"]["states"]
                 yield f"{setting}, states", ours, "without reduction", theirs, ours / theirs
 
+    def earlier() -> Rows:
+        for row in result("sim/results/before.json")["rows"]:
+            size = f"{row['processes']} processes, {row['messages']} messages"
+            what = f"{row['what']} `{row['protocol']}`, {size}, CPU seconds"
+            yield what, row["cpu_seconds"], "0.1.0", row["before"], row["cpu_seconds"] / row["before"]
+
     seconds = sweep["seconds"]
     swept = iter([(f"{sweep['scenarios']} scenarios, seconds, two cores", seconds["local[2]"], "one core",
                    seconds["local[1]"], seconds["local[2]"] / seconds["local[1]"])])  # fmt: skip
@@ -423,10 +429,15 @@ For messages a second a ratio above 1 is faster.
 ## Explorer
 
 {compared(explored())}
+## Simulator and explorer beside 0.1.0
+
+CPU seconds of the same work in both versions, in turn; a ratio below 1 is faster.
+
+{compared(earlier())}
 ## Sweep on Spark
 
 {compared(swept)}
-Scripts: `benchmarks/sim/run.py`, `explore/speed.py`, `sweep/run.py`.
+Scripts: `benchmarks/sim/run.py`, `sim/before.py`, `explore/speed.py`, `sweep/run.py`.
 """
 
 

@@ -8,7 +8,10 @@ import pytest
 from support.soak import first
 
 from thence.core.model.minimum import Minimum
+from thence.core.protocols.base import Member
+from thence.core.protocols.ks import KS
 from thence.core.protocols.registry import REGISTRY
+from thence.core.protocols.relaying import RelayingMember
 from thence.errors import MisuseError
 from thence.lab.explorer.graph import state_graph
 from thence.lab.explorer.judge_memory import CausalPast, Needed, Space
@@ -86,6 +89,32 @@ def test_representatives_of_two_zones(messages: int, destinations: str, states: 
     """Three processes are one zone unless zones are given: then no representative ever writes to another."""
     found = explore(Setting("hierarchy", 3, messages, destinations, options={"zones": "ab|c"}))
     assert (found.verdict, found.complete, found.states) == ("holds", True, states)
+
+
+@pytest.mark.parametrize(
+    ("processes", "messages", "destinations", "zones", "states"),
+    [
+        (3, 2, "any", "(a|b)|(c)", 5718),
+        (3, 3, "unicast", "(a|b)|(c)", 17684),
+        (4, 2, "unicast", "(a|b)|(c|d)", 1968),
+        (4, 2, "unicast", "((a|b))|((c|d))", 2748),
+    ],
+)
+def test_representatives_of_representatives(
+    processes: int, messages: int, destinations: str, zones: str, states: int
+) -> None:
+    """Three levels and four."""
+    found = explore(Setting("hierarchy", processes, messages, destinations, options={"zones": zones}))
+    assert (found.verdict, found.complete, found.states) == ("holds", True, states)
+
+
+@pytest.mark.parametrize("level", [KS, RelayingMember])
+def test_each_level_of_a_hierarchy_is_needed(level: type[Member], monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the top, or the levels below it, deliver on arrival, causal order breaks."""
+    monkeypatch.setattr(level, "needs", staticmethod(lambda copy, me: ()))
+    found = explore(Setting("hierarchy", 3, 3, "unicast", options={"zones": "(a|b)|(c)"}))
+    assert found.verdict == "fails"
+    assert found.failures[0].problem.property == "causal order"
 
 
 LINE, RING = "a:b;b:c", "a:bd;c:bd"

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
+from support.some import some
 from support.waits import needless
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.order import Execution
 from thence.core.model.roster import Roster
-from thence.core.protocols.hierarchy import parted
+from thence.core.protocols.hierarchy import read_zones
 from thence.core.protocols.serial_broadcast import SerialBroadcast
+from thence.core.wire.dependency_log_cy import Log
 from thence.core.wire.sets import rename_mask
 from thence.errors import MisuseError, PeerError
 from thence.lab.papers.variants.serial import LogAlone, OwnIsAwaited, OwnIsDelivered
@@ -46,10 +49,83 @@ def walks(name: str, seeds: int = 90) -> Iterator[Walk]:
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_keeps_its_promise(name: str) -> None:
-    for run in walks(name):
+    for run in some(walks(name)):
         run.check()
         if REGISTRY[name].waits == "causes only":
             assert not needless(run.events), f"needless waiting in {run}"
+
+
+LEVELS = {
+    "three": "(ac|bd)|(eg|fh)",
+    "three, some alone": "(h|gf|e)|(d)|(cba)",
+    "four": "((ab|c)|(d|e))|((f|g|h))",
+    "eight": "((((((ab|cd)))))|(((((e|f))))))|((((((gh))))))",
+}
+
+
+@pytest.mark.parametrize("zones", LEVELS.values(), ids=LEVELS)
+def test_hierarchies_of_more_levels_keep_their_promise(zones: str) -> None:
+    """KS98 7.1, representatives of representatives: any order, repeats, twins from snapshots, as bytes, labels."""
+    for seed in range(12):
+        run = walk(
+            "hierarchy", 8, 10 + 5 * seed, seed, fifo=seed % 3 == 0, self_addressed=seed % 2 == 0,
+            duplicates=seed % 4 == 0, twins=0.1, wire=True, labels=(None, "red"), options={"zones": zones},
+        )  # fmt: skip
+        run.check()
+        assert {"lift"} <= {copy.kind for copy in run.others} <= {"request", "lift"}
+        assert all(not member.pending() and not member.carried for member in run.members)  # type: ignore[attr-defined]
+
+
+def test_a_message_takes_as_many_hops_as_levels_allow() -> None:
+    """With k levels, a message crosses at most 2k - 1 hops."""
+    for zones, most in (("ab|cd", 3), ("(ab|c)|(de|f)", 5), ("((ab|c)|(d))|((ef|g))", 7)):
+        names = sorted(set(zones) - set("()|"))
+        members = {name: create("hierarchy", names, name, zones=zones) for name in names}
+        sent = members["b"].send([names[-1], "e" if "e" in names else "d"])
+        assert isinstance(sent, Sent)
+        hops, copies = 0, list(sent.copies)
+        while copies:
+            hops += 1
+            effects = [effect for copy in copies for effect in members[names[copy.destination]].receive(copy)]
+            copies = [copy for effect in effects for copy in getattr(effect, "copies", ())]
+        assert hops <= most
+
+
+def test_what_a_lift_cannot_say() -> None:
+    """A lift is refused unless it brings the message it names, from whom it came, to a level that has lifts."""
+    zones = "(ab|c)|(de|f)"
+    a, c = (create("hierarchy", "abcdef", name, zones=zones) for name in "ac")
+    (request,) = c.send(["a"]).copies  # type: ignore[union-attr]
+    assert request.kind == "lift"
+    for wrong, text in (
+        (replace(request, stamp=replace(request.stamp, sender=0)), "brings another message than it names"),
+        (replace(request, stamp=replace(request.stamp, source=3)), "brings another message than it names"),
+        (replace(request, stamp=replace(request.stamp, label="red")), "brings another message than it names"),
+        (replace(request, stamp=replace(request.stamp, destination=3)), "came to position 0"),
+        (replace(request, kind="relay", stamp=(1, 1, Log())), "a relay of c1 came to a level that has none"),
+    ):
+        before = a.snapshot()
+        with pytest.raises(PeerError, match=text):
+            a.receive(wrong)
+        assert a.snapshot() == before
+    flat = create("hierarchy", "abcdef", "a", zones="abc|def")
+    with pytest.raises(PeerError, match="a lift of c1 came to a level that has none"):
+        flat.receive(request)
+
+
+@pytest.mark.parametrize(
+    ("zones", "text"),
+    [
+        ("(ab|c)|d", "must have as many levels everywhere"),
+        ("(ab", r"'\(ab' is not a zone; abc\|def and \(ab\|cd\)\|\(ef\|g\) are accepted, up to 8 levels"),
+        ("()|abcd", "'' is not a zone"),
+        (f"{'(' * 7}abcd{')' * 7}", "up to 8 levels"),
+        ("(ab|b)|(c|d)", "must hold each of a, b, c, d once"),
+    ],
+)
+def test_zones_that_are_not_accepted(zones: str, text: str) -> None:
+    with pytest.raises(MisuseError, match=text):
+        create("hierarchy", "abcd", "a", zones=zones)
 
 
 @pytest.mark.parametrize("name", SPECIAL)
@@ -61,11 +137,11 @@ def test_keeps_its_promise_over_hundreds_of_messages(name: str) -> None:
 @pytest.mark.parametrize("name", ["serial-broadcast", "serial-multicast", *RELAYED[:1]])
 def test_one_order_for_all(name: str) -> None:
     """Serialized messages are delivered in one order wherever two processes get the same ones."""
-    for run in walks(name, 60):
+    for run in some(walks(name, 60)):
         execution = Execution(run.events)
         delivered = {process: execution.delivered(process) for process in run.roster}
-        for one in delivered.values():
-            for other in delivered.values():
+        for one in some(delivered.values()):
+            for other in some(delivered.values()):
                 assert [m for m in one if m in other] == [m for m in other if m in one], f"{run}"
 
 
@@ -74,7 +150,7 @@ def test_the_receiver_alone_replays_in_any_order(name: str) -> None:
     """What was recorded on the way to a process suffices to deliver it in order, whatever order it is read in."""
     for seed in range(40):
         run = walk(name, 4, 30, seed)
-        for place, process in enumerate(run.roster):
+        for place, process in some(enumerate(run.roster)):
             arrived = [copy for copy in run.copies if copy.destination == place]
             Random(seed).shuffle(arrived)
             alone = REGISTRY[name].protocol.alone(run.roster, place)  # type: ignore[attr-defined]
@@ -334,10 +410,11 @@ def test_any_zones_do(zones: str) -> None:
 
 def test_zones_as_text() -> None:
     roster = Roster("abcdefghij")
-    assert [len(zone) for zone in parted(roster, "")] == [3, 3, 4]
-    assert parted(roster, "cab|defghij")[0] == [2, 0, 1]
-    assert parted(Roster(["aa", "b", "cc"]), "aa,b|cc") == [[0, 1], [2]]
-    assert parted(Roster(["aa"]), "") == [[0]]
+    assert read_zones(roster, "") == [[0, 0, 0, 3, 3, 3, 6, 6, 6, 6]]
+    assert read_zones(roster, "cab|defghij") == [[2, 2, 2, 3, 3, 3, 3, 3, 3, 3]]
+    assert read_zones(Roster(["aa", "b", "cc"]), "aa,b|cc") == [[0, 0, 2]]
+    assert read_zones(Roster(["aa"]), "") == [[0]]
+    assert read_zones(Roster.of(7), "(ab|cd)|(ef|g)") == [[0, 0, 2, 2, 4, 4, 6], [0, 1, 0, 3, 4, 5, 4]]
     for zones in ("abc|def", "abcdefghij|a", "abcde|fghij|", "abcdefghiz"):
         with pytest.raises(MisuseError):
             create("hierarchy", roster, "a", zones=zones)

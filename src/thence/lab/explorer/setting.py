@@ -187,7 +187,7 @@ class Setting:
         """Return the renamings under which the system looks the same; identity first."""
         identity = tuple(range(self.processes))
         member = vars(self.member(0))
-        groups, over = set(self.group_masks()) if self.grouped else set(), member.get("over", identity)
+        groups, levels = set(self.group_masks()) if self.grouped else set(), _levels(self.member(0))
         links = [getattr(self.member(p), "links", 0) for p in identity] if "overlay" in self.entry.needs else []
 
         def kept(perm: Perm) -> bool:
@@ -195,8 +195,14 @@ class Setting:
             moved = {sum(1 << perm[p] for p in positions(g)): perm[next(positions(g))] for g in groups}
             alike = moved.keys() == groups and all(next(positions(g)) == first for g, first in moved.items())
             alike = alike and all(rename_mask(mask, perm) == links[perm[p]] for p, mask in enumerate(links))
-            return alike and all(over[perm[p]] == perm[over[p]] for p in identity)
+            return alike and all(over[perm[p]] == perm[over[p]] for over in levels for p in identity)
 
         if member.get("separators"):
             return [identity]
         return [identity] + [perm for perm in perms if perm != identity and kept(perm)]
+
+
+def _levels(member: Member | None) -> list[list[int]]:
+    """Return whom each process asks to send, at each level of a hierarchy."""
+    over = getattr(member, "over", None)
+    return [] if over is None else [over, *_levels(getattr(member, "upper", None))]
