@@ -145,7 +145,7 @@ class Visits:
             ):
                 if batch is not None:
                     yield batch
-            if ttl is not None and not rule.kept and moment >= last + _ms(ttl):
+            if ttl is not None and not rule.held and moment >= last + _ms(ttl):
                 shard.retire(number)
 
     def when(self, last: int, came_first: int | None) -> int | None:
