@@ -24,7 +24,7 @@ UNLESS_EMPTY := || { code=$$?; [ $$code -eq 5 ] || exit $$code; }
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  %-20s %s\n' "$$name" "$$text"; done
 
-demo: install ## the main job, end to end, on an embedded Spark
+demo: install ## a shop whose payments overtake their orders: found, repaired on Spark, run live; one page
 	$(BIN)/thence demo
 
 example: install ## one of examples/, as in make example NAME=sources/otel.py; the notebook too

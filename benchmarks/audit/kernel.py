@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 from generate import names, simulate, table
 
+from thence.tables.files.inputs import ArrowTable
 from thence.tables.judge.chunk import summarise, summary_of
 from thence.tables.judge.merge_chunks import ChunkMerger
-from thence.tables.judge.normal_table import of_table
+from thence.tables.judge.normal_table import of_input
 from thence.tables.judge.partition_plan import FAN
 
 RESULTS = Path(__file__).with_name("results")
@@ -63,16 +64,15 @@ def main() -> None:
     parser.add_argument("--block", type=int)
     given = parser.parse_args()
     arrays = simulate(given.events, given.processes, 2, 20, 0.08, 1)
-    warm = of_table(table(arrays, names(given.processes), 0, 1000, "run"))
+    warm = of_input(ArrowTable(table(arrays, names(given.processes), 0, 1000, "run")))
     ChunkMerger("run").add(summary_of(payloads(summarise("run", 0, warm))))
     spent = {"summarise": 0.0, "compose": 0.0}
     found = dict.fromkeys(("violation", "undelivered", "summary_bytes", "imports", "exports"), 0)
     composer, kept = ChunkMerger("run"), []
     cuts = list(range(0, given.events, given.chunk_rows))
     for number, start in enumerate(cuts):
-        rows = of_table(
-            table(arrays, names(given.processes), start, min(given.events, start + given.chunk_rows), "run")
-        )
+        end = min(given.events, start + given.chunk_rows)
+        rows = of_input(ArrowTable(table(arrays, names(given.processes), start, end, "run")))
         began = time.process_time()
         said = summarise("run", number, rows, block=given.block)
         spent["summarise"] += time.process_time() - began

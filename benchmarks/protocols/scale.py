@@ -41,8 +41,10 @@ COPIES = 2000
 MOST_MESSAGES = 50_000
 MOST_NUMBERS = 40_000_000
 """numbers that all matrices of a run may hold: 300 processes have 27 million, 1,000 would have 1,000 million"""
+LOGS = ("ks", "ks-hardware", "ks-ft")
+"""protocols whose stamps grow until logs are full"""
 SETTLED = 1.2
-"""growth up to which a row is drawn"""
+"""growth up to which a row of theirs is drawn, if each process sent a message on the mean"""
 MOST_OKS = 150
 """largest fan-out of `ks-ft`, whose acknowledgements grow with its square"""
 
@@ -132,6 +134,13 @@ def measured(protocol: str, n: int, fanout: int, seconds: float) -> dict[str, An
     return row | {"cpu_s": round(took, 1), "load": round(os.getloadavg()[0], 1)}
 
 
+def settled(row: dict[str, Any]) -> bool:
+    """Tell whether a row shows what stamps come to: sizes are fixed, or the run was long enough for logs to fill."""
+    if "not run" in row:
+        return False
+    return row["protocol"] not in LOGS or (row["messages"] >= row["n"] and row["growth"] <= SETTLED)
+
+
 def draw(rows: list[dict[str, Any]], column: str, label: str, target: Path) -> None:
     """Draw a column over n, a panel for each kind of fan-out."""
     kinds = {"fan-out 1": lambda n: 1, "fan-out n/10": lambda n: max(2, n // 10), "fan-out n/2": lambda n: n // 2,
@@ -141,9 +150,7 @@ def draw(rows: list[dict[str, Any]], column: str, label: str, target: Path) -> N
     for panel, (kind, fanout) in zip(panels, kinds.items(), strict=True):
         for number, name in enumerate(names):
             own = [row for row in rows if row["protocol"] == name and row["fanout"] == fanout(row["n"])]
-            mine = [
-                row for row in own if row.get("growth", 9.0) <= SETTLED and row["messages"] * row["fanout"] > row["n"]
-            ]
+            mine = [row for row in own if settled(row)]
             if mine:
                 panel.plot([row["n"] for row in mine], [row[column] for row in mine], color=plots.COLORS[number],
                            marker=plots.MARKERS[number], label=name)  # fmt: skip

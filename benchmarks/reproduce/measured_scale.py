@@ -119,14 +119,6 @@ def sets() -> Figures:
     return {"sets": f"{sum(row['sets'] for row in found):,}", "first": first, "last": f"{last:,}"}
 
 
-def cut_off() -> Figures:
-    found = result("soak/results/kills.json").values()
-    assert all(row["equal"] for row in found)
-    return {
-        "kills": sum(row["kills in mid-batch"] for row in found), "streams": sum(row["streams"] for row in found)
-    }  # fmt: skip
-
-
 def hostile() -> Figures:
     (times,) = {row["snapshot"] + row["stamp"] for row in result("soak/results/hostile.json").values()}
     return {"times": f"{times:,}"}
@@ -198,10 +190,5 @@ SCALE = (
         "explanation/delivery-rule.md", "row for row, on {sets} random sets (`benchmarks/soak/results/sets.json`", sets
     ),
     Sentence("explanation/delivery-rule.md", "five kinds of policy, five time zones, seeds {first} to {last})", sets),
-    Sentence(
-        "explanation/delivery-rule.md",
-        "a give-up command in the micro-batch that is cut off: {kills} kills of {streams}",
-        cut_off,
-    ),
     Sentence("explanation/lying-peers.md", "the soak does it {times} times for each and keeps the counts", hostile),
 )

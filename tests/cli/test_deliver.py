@@ -410,6 +410,8 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     with sole_stream(tmp_path / "c"):
         assert main(ask) == 2
     assert f"another stream runs on checkpoint {tmp_path / 'c'}; stop it first" in capsys.readouterr().err
+    assert main([*ask, "--once", "--wait-seconds", "5", "--files-per-batch", "2"]) == 2
+    assert "--once with --wait-seconds takes all files in one micro-batch" in capsys.readouterr().err
     assert main([*ask, "--overwrite"]) == 2
     assert main([*ask[:-3], str(tmp_path / "out.csv"), *ask[-2:]]) == 2
     assert "a stream goes on in a folder of Parquet" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+from support.some import some
 
 from thence import cli
 from thence.cli._common import as_option
@@ -82,7 +83,7 @@ def test_a_place_that_may_not_be_written(trace: str, monkeypatch: pytest.MonkeyP
 def test_every_option_that_takes_a_path_says_whether_it_is_written() -> None:
     """A new option that takes a path is a target (FILE or DIR), or it is named here as what is read."""
     read = {("explore", "replay")}
-    for command in cli.build().registered_commands:
+    for command in some(cli.build().registered_commands):
         assert command.callback is not None
         for name, parameter in command.callback.__signature__.parameters.items():
             option = declared(parameter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.some import some
 from support.waits import needless
 from support.walk import NETWORKS, Walk, walk
 
@@ -41,7 +42,7 @@ def small(name: str, seed: int, network: str, fifo: bool, **more: object) -> Wal
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_keeps_its_promise(name: str, network: str) -> None:
     """Safe, live, nothing doubled; copies travel as bytes, members are replaced by forks and snapshots on the way."""
-    for fifo in fifos(name):
+    for fifo in some(fifos(name)):
         for seed in range(SEEDS):
             run = small(name, seed, network, fifo, duplicates=seed % 4 == 0, twins=0.05, wire=seed % 2 == 0)
             run.check(deadlock=name == "bounded")
@@ -129,7 +130,7 @@ def test_pending_names_undelivered_causes(name: str) -> None:
             continue
         (rows,) = by_label(run.events).values()
         execution = Execution(rows)
-        for hold in run.holds:
+        for hold in some(run.holds):
             holds += 1
             here = run.roster.name(hold.copy.destination)
             held = run.name(hold.copy)

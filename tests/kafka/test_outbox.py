@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from support.postgres_server import Postgres, postgres
+from support.soak import keep
 
 from thence.errors import MisuseError
 from thence.sources.postgres import OutboxReader
@@ -141,11 +142,15 @@ def test_every_committed_event_once_and_in_order(server: Postgres, events: int) 
         while not usual.ended():
             skipping += usual.poll()
     lost = len(writers.events.keys() - set(skipping))
-    print(
-        f"seed {seed}: {len(writers.events)} events of {len(writers.committed)} transactions, "
-        f"{len(writers.began) - len(writers.committed)} rolled back; most rows behind a hole: {most}; "
-        f"a reader with a time-out of {PATIENCE} s lost {lost} events"
-    )
+    row = {
+        "writers": WRITERS, "events": len(writers.events), "transactions": len(writers.committed),
+        "rolled back": len(writers.began) - len(writers.committed), "missing": len(writers.events.keys() - set(order)),
+        "twice": len(order) - len(set(order)), "out of order": out_of_order(order, writers),
+        "most rows behind a hole": most, "lost by a reader with a time-out": lost,
+    }  # fmt: skip
+    if events >= 1_000_000:
+        keep("outbox", f"{events} events", row)
+    print(f"seed {seed}, time-out {PATIENCE} s: {row}")
     assert len(order) == len(set(order)) == len(writers.events)
     assert set(order) == set(writers.events)
     assert out_of_order(order, writers) == 0

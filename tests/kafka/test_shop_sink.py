@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -175,15 +176,53 @@ def numbered(state: State) -> str:
     )
 
 
+def places_of(states: Iterable[str]) -> dict[str, list[int]]:
+    """Return after which commits each state is that of the source: a value may change there and back."""
+    places: dict[str, list[int]] = {}
+    for place, state in enumerate(states):
+        places.setdefault(state, []).append(place)
+    return places
+
+
+def next_place(prefixes: dict[str, list[int]], state: str, reached: int) -> int:
+    """Return how many commits the target has at least, which had `reached` when it was looked at before."""
+    places = prefixes.get(state)
+    assert places is not None, "the target is the source after no commit"
+    later = [place for place in places if place >= reached]
+    assert later, f"a transaction was lost: {reached} commits, then {places}"
+    return later[0]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_judge_accepts_every_look_at_a_target_that_loses_nothing(seed: int) -> None:
+    """States come back (a favourite changes from a to b to a), and a look may miss any number of commits."""
+    chance = random.Random(seed)
+    states = [chance.choice("abc") + str(place // 10) for place in range(60)]
+    prefixes, reached = places_of(states), 0
+    for place in sorted(chance.sample(range(60), 20)):
+        reached = next_place(prefixes, states[place], reached)
+        assert reached <= place
+
+
+def test_the_judge_names_a_loss_and_by_last_places_would_name_one_that_is_none() -> None:
+    prefixes = places_of("abcbd")
+    with pytest.raises(AssertionError, match="a transaction was lost: 2 commits, then \\[0\\]"):
+        next_place(prefixes, "a", next_place(prefixes, "c", 0))
+    # A judge that kept one place of each state, the last, took a target at commit 1 for one at commit 3, and its next
+    # commit, 2, for a loss.
+    last = {state: [place] for place, state in enumerate("abcbd")}
+    with pytest.raises(AssertionError, match="a transaction was lost: 3 commits, then \\[2\\]"):
+        next_place(last, "c", next_place(last, "b", 0))
+    assert next_place(prefixes, "c", next_place(prefixes, "b", 0)) == 2
+
+
 @pytest.mark.parametrize("kills", first(1, [4, 50]))
 def test_a_killed_sink_leaves_a_prefix_of_the_commits(tmp_path: Path, kills: int) -> None:
     with postgres() as server:
         file, source = recorded(tmp_path, server)
         made = [json.loads(json.loads(line)["value"]) for line in file.read_text().splitlines()]
         assert {value.get("op") for value in made} == {None, "r", "c", "u", "d", "t"}
-        prefixes: dict[str, list[int]] = {}
-        for place, state in enumerate(commits(file)):
-            prefixes.setdefault(numbered(state), []).append(place)  # a value may change there and back
+        prefixes = places_of(map(numbered, commits(file)))
         assert len(prefixes) > WRITERS * EACH / 2
         server.psql("create database target")
         urls = {
@@ -212,11 +251,7 @@ def _torment(file: Path, url: str, engine: sa.Engine, prefixes: dict[str, list[i
 
     def look() -> None:
         nonlocal looked, reached
-        places = prefixes.get(numbered(tables(engine)))
-        assert places is not None, "the target is the source after no commit"
-        later = [place for place in places if place >= reached]
-        assert later, f"a transaction was lost: {reached} commits, then {places}"
-        looked, reached = looked + 1, later[0]
+        looked, reached = looked + 1, next_place(prefixes, numbered(tables(engine)), reached)
 
     for run in range(10 * kills):
         last = killed >= kills

@@ -64,6 +64,7 @@ def test_what_a_sender_may_do_a_receiver_takes(seed: int, window: int) -> None:
     mine, theirs = sender.greet("a", "", [], "", ""), receiver.greet("b", "", [], "", "")
     sender.meet(mine, theirs)
     receiver.meet(theirs, mine)
+    taken = 0
     for _ in range(300):
         what = chance.randrange(5)
         if what == 0:
@@ -78,6 +79,7 @@ def test_what_a_sender_may_do_a_receiver_takes(seed: int, window: int) -> None:
         elif what == 2 and wire:
             number = wire.popleft()
             assert receiver.accept(number, sizes[number])
+            taken += 1
             unwritten.append(number)
             assert sum(sizes[each] for each in unwritten) <= max(window, sizes[unwritten[-1]])
         elif what == 3 and unwritten:
@@ -86,6 +88,7 @@ def test_what_a_sender_may_do_a_receiver_takes(seed: int, window: int) -> None:
             answers.append((number, receiver.grant()))
         elif what == 4 and answers:
             sender.acknowledged(*answers.popleft())
+    assert taken
 
 
 def test_worlds_with_little_credit_refuse_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ class Trio:
     """Three cores, and the items that are on their way between them."""
 
     def __init__(self, protocol: str, chance: Random) -> None:
+        self.refused = 0
         self.needs, self.chance = REGISTRY[protocol].needs, chance
         options: dict[str, int | str | bool] = {"groups": "abc"} if "groups" in self.needs else {}
         self.cores = [Core.fresh(protocol, "abc", name, options=options) for name in "abc"]
@@ -81,6 +82,7 @@ class Trio:
             core.apply(Receive(source, core.received[source] + 1, item), 0.0)
         except PeerError:
             assert dump(core) == before, f"{item.hex()} was refused and has changed the state"
+            self.refused += 1
         else:
             self.cores[core.me] = read_state(before)
 
@@ -114,6 +116,7 @@ def test_hostile_items_are_refused_before_anything_changes(protocol: str) -> Non
         if number % 3 == 0:
             trio.send()
         trio.receive()
+    assert trio.refused
 
 
 @pytest.mark.parametrize("protocol", ["acked", "synchronous"])

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from papers.differential import DIFFERENCE, ReceivingEnd, SendingEnd
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
@@ -17,7 +18,6 @@ from thence.core.protocols.ks import KS
 from thence.core.protocols.ks import KS as Member
 from thence.core.wire.dependency_log_cy import Log
 from thence.errors import PeerError
-from thence.lab.papers.differential import DIFFERENCE, ReceivingEnd, SendingEnd
 
 
 def conversation(seed: int, n: int = 6, messages: int = 150) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from support.multicast import FOUND, MEASURE
+from support.some import some
 
 from thence.core.model.faults import groups_of, least, legal, legalise
 from thence.core.model.order import Execution
@@ -172,7 +173,7 @@ def test_logs_hold_the_least_facts_per_group() -> None:
     for seed in range(60):
         run = walk(Setting("ks-ft", 5, 3 + seed % 9, "any", groups=("", "ab|c|de")[seed % 2]), seed, patience=0.3)
         roster, groups = run.setting.roster(), run.setting.group_masks()
-        for p, member in enumerate(run.members):
+        for p, member in some(enumerate(run.members)):
             held = {
                 (f"{roster.name(m.sender)}{m.count}", number)
                 for m, d in member.log_facts() or ()

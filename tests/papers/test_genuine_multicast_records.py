@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.multicast import FOUND, MEASURE
 from support.soak import first
+from support.some import some
 
 from thence.core.model.faults import legal
 from thence.core.model.message import Copy
@@ -214,7 +215,7 @@ def test_snapshots_keep_delivery_counts() -> None:
     for sender in range(3):
         net.do(sender, [net.members[sender].send("abcd")])
         net.drain()
-    for member in net.members:
+    for member in some(net.members):
         assert member.on_record()
         again = type(member).restore(member.snapshot())
         assert (again.state(), again.on_record()) == (member.state(), member.on_record())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from papers.naive_gossip import Gossiped, NaiveGossip
 from support.walk import start
 
 from thence.core.model.message import Copy
@@ -16,7 +17,6 @@ from thence.core.protocols.bounded import Bounded
 from thence.core.protocols.effects import Deferred, Deliver, Sent
 from thence.core.protocols.epochs import Epochs
 from thence.core.protocols.gossip import Gossip
-from thence.lab.papers.naive_gossip import Gossiped, NaiveGossip
 
 Past = frozenset[tuple[int, int]]
 """events (process, number) that happened before, or are, the one asked about"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain, combinations
 
 import pytest
+from support.some import some
 
 from thence.lab.papers.lower_bound import View, breaks, possible_views, runs, spared, undecided
 
@@ -29,7 +30,7 @@ def test_no_algorithm_of_three_processes_suffices() -> None:
     for destinations in ADDRESSED[3]:
         known = sorted(possible_views(3, 2, destinations))
         algorithms = chain.from_iterable(combinations(known, size) for size in range(1, len(known) + 1))
-        for algorithm in algorithms:
+        for algorithm in some(algorithms):
             certain = any(breaks(set(algorithm), run, 3, destinations) for run in every)
             assert certain == any(not spared(view, 3, 2, destinations) for view in algorithm), algorithm
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from support.some import some
 from support.waits import needless
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
@@ -48,7 +49,7 @@ def walks(name: str, seeds: int = 90) -> Iterator[Walk]:
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_keeps_its_promise(name: str) -> None:
-    for run in walks(name):
+    for run in some(walks(name)):
         run.check()
         if REGISTRY[name].waits == "causes only":
             assert not needless(run.events), f"needless waiting in {run}"
@@ -136,11 +137,11 @@ def test_keeps_its_promise_over_hundreds_of_messages(name: str) -> None:
 @pytest.mark.parametrize("name", ["serial-broadcast", "serial-multicast", *RELAYED[:1]])
 def test_one_order_for_all(name: str) -> None:
     """Serialized messages are delivered in one order wherever two processes get the same ones."""
-    for run in walks(name, 60):
+    for run in some(walks(name, 60)):
         execution = Execution(run.events)
         delivered = {process: execution.delivered(process) for process in run.roster}
-        for one in delivered.values():
-            for other in delivered.values():
+        for one in some(delivered.values()):
+            for other in some(delivered.values()):
                 assert [m for m in one if m in other] == [m for m in other if m in one], f"{run}"
 
 
@@ -149,7 +150,7 @@ def test_the_receiver_alone_replays_in_any_order(name: str) -> None:
     """What was recorded on the way to a process suffices to deliver it in order, whatever order it is read in."""
     for seed in range(40):
         run = walk(name, 4, 30, seed)
-        for place, process in enumerate(run.roster):
+        for place, process in some(enumerate(run.roster)):
             arrived = [copy for copy in run.copies if copy.destination == place]
             Random(seed).shuffle(arrived)
             alone = REGISTRY[name].protocol.alone(run.roster, place)  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ from functools import partial
 from random import Random
 
 import pytest
+from papers.stable_histories import StableHistories
 
 from thence.core.model.events import Event, EventKind
 from thence.core.model.message import Copy, MessageId
@@ -14,7 +15,6 @@ from thence.core.model.order import judge
 from thence.core.model.roster import Roster
 from thence.core.protocols.ech import ECH, Elements
 from thence.core.protocols.effects import Deliver, Sent
-from thence.lab.papers.stable_histories import StableHistories
 
 SLOWEST = 12
 """steps within which everything arrives; as causes left before, within which everything is delivered, too"""

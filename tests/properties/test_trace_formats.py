@@ -10,11 +10,12 @@ from pathlib import Path
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.located import located_lines
 from support.recorded import read_events
 
 from thence.core.model.events import EVENT_KINDS, Event
 from thence.tables.contract.row_validity import event_of, row_of
-from thence.tables.files.jsonl import format_line, located_lines, write_jsonl
+from thence.tables.files.jsonl import format_line, write_jsonl
 from thence.tables.files.parquet import write_parquet
 from thence.tables.files.shiviz import ClockEvent, parse_log
 from thence.tables.files.source import Quarantined

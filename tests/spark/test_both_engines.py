@@ -57,6 +57,17 @@ def plain(rows: Any) -> list[dict[str, Any]]:
     return sorted(({k: v for k, v in row.items() if k not in ("file", "line")} for row in found), key=repr)
 
 
+WORDS = {"PRODUCED": "send", "CONSUMED": "deliver", "deliver": "receive", "it's local": "internal"}
+ASKED: dict[str, Any] = {"columns": {"kind": "what"}, "kinds": WORDS}
+
+
+def in_their_words(rows: pa.Table) -> pa.Table:
+    """Return a trace as a log with its own words has it."""
+    theirs = {ours: word for word, ours in WORDS.items()}
+    kinds = pa.array([theirs.get(kind, kind) for kind in rows["kind"].to_pylist()])
+    return rows.set_column(rows.column_names.index("kind"), "what", kinds)
+
+
 def test_audits_are_equal(spark: SparkSession) -> None:
     with thence.audit(table()) as here, thence.spark.audit(spark.createDataFrame(table())) as there:
         assert here.verdict == there.verdict == "violated"
@@ -74,18 +85,14 @@ def test_audits_are_equal(spark: SparkSession) -> None:
 
 def test_other_words_for_kinds_are_judged_alike(spark: SparkSession) -> None:
     """A log with its own words, one of them `deliver` for an arrival; a word without a translation is set aside."""
-    words = {"PRODUCED": "send", "CONSUMED": "deliver", "deliver": "receive", "it's local": "internal"}
-    theirs = {ours: word for word, ours in words.items()}
-    kinds = pa.array([theirs.get(kind, kind) for kind in table()["kind"].to_pylist()])
-    rows = table().set_column(table().column_names.index("kind"), "what", kinds)
-    assert {*words, "crash", "sideways"} == set(kinds.to_pylist())
-    asked: dict[str, Any] = {"columns": {"kind": "what"}, "kinds": words}
+    rows = in_their_words(table())
+    assert {*WORDS, "crash", "sideways"} == set(rows["what"].to_pylist())
     frame = spark.createDataFrame(rows)
-    with thence.audit(table()) as plainly, thence.spark.audit(frame, **asked) as there:
+    with thence.audit(table()) as plainly, thence.spark.audit(frame, **ASKED) as there:
         assert there.verdict == plainly.verdict == "violated"
         for name in ("runs", *COLUMNS):
             assert plain(getattr(plainly, name)) == plain(getattr(there, name)), name
-    with thence.spark.audit(frame, columns=asked["columns"]) as untranslated:
+    with thence.spark.audit(frame, columns=ASKED["columns"]) as untranslated:
         assert untranslated.quarantine.count() > 1
 
 
@@ -113,6 +120,20 @@ def test_costs_are_equal(spark: SparkSession) -> None:
 def test_stamps_are_equal(spark: SparkSession) -> None:
     rows = table().filter(pa.compute.not_equal(table()["kind"], "sideways"))
     assert plain(thence.stamp(rows).to_pylist()) == plain(thence.spark.stamp(spark.createDataFrame(rows)))
+
+
+def test_other_words_for_kinds_cost_the_same_and_are_stamped_alike(spark: SparkSession) -> None:
+    rows = table().filter(pa.compute.not_equal(table()["kind"], "sideways"))
+    theirs = in_their_words(rows)
+    frame = spark.createDataFrame(theirs)
+    assert plain(thence.spark.stamp(frame, **ASKED)) == plain(thence.stamp(rows).to_pylist())
+    assert plain(thence.stamp(theirs, **ASKED).to_pylist()) == plain(thence.stamp(rows).to_pylist())
+    with thence.cost(rows, ["ks"]) as plainly, thence.spark.cost(frame, ["ks"], **ASKED) as there:
+        assert plain(plainly.costs) == plain(there.costs)
+        assert plain(plainly.runs) == plain(there.runs)
+        assert plainly.recommendation == there.recommendation
+    with thence.cost(theirs, ["ks"], **ASKED) as here:
+        assert plain(plainly.costs) == plain(here.costs)
 
 
 @pytest.mark.parametrize("policy", [{}, {"policy": "release", "after_rows": 1}])

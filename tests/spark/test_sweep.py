@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.family import kill_family
+from support.some import some
 
 from thence import cli
 from thence.lab.simulator import simulate
@@ -78,7 +79,7 @@ def test_rows_and_traces_do_not_depend_on_who_runs_them(done: tuple[Path, Any], 
 def test_the_summary_joins_seeds(done: tuple[Path, Any]) -> None:
     _, swept = done
     results = rows(swept.results)
-    for row in swept.summary.collect():
+    for row in some(swept.summary.collect()):
         mine = [r for r in results if (r["protocol"], r["processes"]) == (row["protocol"], row["processes"])]
         over = estimate([r["bytes_per_copy"] for r in mine])
         assert over is not None

@@ -32,11 +32,11 @@ def write_files(spark: SparkSession, rows: list[Row], folder: Path, parts: int) 
             os.utime(moved, (1_700_000_000 + part, 1_700_000_000 + part))
 
 
-def run_stream(ordered: DataFrame, folder: Path) -> Any:
+def run_stream(ordered: DataFrame, folder: Path, checkpoint: str = "checkpoint") -> Any:
     """Run a stream to the end of what is there."""
     query = (
         ordered.writeStream.format("parquet")
-        .option("checkpointLocation", str(folder / "checkpoint"))
+        .option("checkpointLocation", str(folder / checkpoint))
         .option("path", str(folder / "out"))
         .trigger(availableNow=True)
         .start()

@@ -95,7 +95,7 @@ def stamps(rng: Random) -> Iterator[object]:
             yield name, outcome(lambda p=protocol, d=data, r=roster: decode(p, d, r, destination=0, source=0))
             if protocol.code in stamps_cy.FORMS:
                 offsets = array("q", [0, len(data), len(data)])
-                yield stamps_cy.read_stamps(data, offsets, protocol.code, roster.hash, len(roster), 0)
+                yield stamps_cy.read_stamps(data, offsets, roster.hash, len(roster), array("i", [0, 0]))
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.pages import run_page
+from support.some import some
 
 from thence import audit
 from thence.cli import main
@@ -66,9 +67,10 @@ def test_sizes_are_the_measured_ones() -> None:
 
 
 def test_relative_links_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    links = [(page, each) for page in pages for each in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())]
+    for page, target in some(links):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
 
 
 def test_microseconds_of_a_step_are_the_measured_ones() -> None:

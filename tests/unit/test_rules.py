@@ -13,6 +13,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "thence"
 FILES = sorted(SOURCE.rglob("*.py"))
+TESTS = Path(__file__).parents[1]
 OF_NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
 FOREIGN = ("kafka", "KafkaError", "os")
 """Owners that are not ours and publish names with an underscore: error codes of Kafka's client, `os._exit`."""
@@ -190,6 +191,51 @@ def confused(sources: Mapping[str, str]) -> dict[str, set[str]]:
     return found
 
 
+def never_empty(iterable: ast.expr) -> bool:
+    """Tell whether a loop runs for sure: over a literal, a constant, a range, or what `support.some` lets through."""
+    if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name):
+        made = iterable.func.id in ("enumerate", "reversed", "sorted", "list", "product", "permutations", "zip")
+        return iterable.func.id in ("some", "range") or (made and all(map(never_empty, iterable.args)))
+    if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Attribute):
+        return iterable.func.attr in ("items", "values", "split") and never_empty(iterable.func.value)
+    if isinstance(iterable, ast.BinOp):
+        return never_empty(iterable.left) or never_empty(iterable.right)
+    if isinstance(iterable, ast.Subscript):
+        return never_empty(iterable.value)
+    if isinstance(iterable, ast.Tuple | ast.List | ast.Set):
+        return any(not isinstance(each, ast.Starred) or never_empty(each.value) for each in iterable.elts)
+    name = iterable.id if isinstance(iterable, ast.Name) else getattr(iterable, "attr", "")
+    return name.isupper() or (
+        isinstance(iterable, ast.Constant | ast.Dict) and ast.unparse(iterable) not in ("''", "{}")
+    )
+
+
+def checks(statement: ast.stmt) -> bool:
+    """Tell whether a statement of a test checks something whenever it is run; what is called `check` is trusted to."""
+    if isinstance(statement, ast.With | ast.AsyncWith):
+        return any("raises" in ast.unparse(each) for each in statement.items) or any(map(checks, statement.body))
+    if isinstance(statement, ast.For | ast.AsyncFor):
+        return never_empty(statement.iter) and any(map(checks, statement.body))
+    if isinstance(statement, ast.If):
+        return any(map(checks, statement.body)) and any(map(checks, statement.orelse))
+    if isinstance(statement, ast.Try):
+        return any(map(checks, [*statement.body, *statement.orelse, *statement.finalbody]))
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.While):
+        return any(map(checks, statement.body))
+    return isinstance(statement, ast.Assert) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    )
+
+
+def vacuous(source: str) -> Iterator[str]:
+    """Yield the tests that assert something only in loops that may be empty, or under a condition."""
+    for node in ast.walk(parsed(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            asserts = any(isinstance(each, ast.Assert) for each in ast.walk(node))
+            if asserts and not any(map(checks, node.body)):
+                yield node.name
+
+
 BREACHES: dict[Rule, str] = {
     of_another: "from thence.core.model.order import _closure\nengine._enforce()\n",
     excused: "try:\n    pass\nexcept (KeyError, LookupError):\n    pass\n",
@@ -243,3 +289,28 @@ def test_both_engines_offer_the_same_function() -> None:
     user = "\n".join(f"from {module} import audit" for module in both)
     assert confused({**both, "thence.c": user}) == {}
     assert confused({**both, "thence.other": "class audit: pass", "thence.c": user}) != {}
+
+
+def test_no_test_passes_on_an_empty_loop() -> None:
+    found = {
+        f"{file.parent.name}/{file.name}": names
+        for file in sorted(TESTS.rglob("test_*.py"))
+        if file.parent.name not in ("properties", "soak") and (names := list(vacuous(file.read_text())))
+    }  # a generated example may be empty, and a soak skips what was done before
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "seen"),
+    [
+        ("for row in found(): assert row", True),
+        ("for row in some(found()): assert row", False),
+        ("for row in ROWS:\n        for each in row: assert each", True),
+        ("for row in (1, 2): assert row", False),
+        ("if found(): assert 1", True),
+        ("rows = [row for row in found()]\n    for row in rows: assert row", True),
+        ("with pytest.raises(ValueError): found()", False),
+    ],
+)
+def test_a_test_that_may_check_nothing_is_noticed(body: str, seen: bool) -> None:
+    assert bool(list(vacuous(f"def test_it():\n    {body}\n"))) is seen

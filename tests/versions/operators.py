@@ -27,6 +27,33 @@ from support.ports import free_ports  # noqa: E402
 CHAINS = {"accounts": 3, "length": 12}
 
 
+def reshards(spark: Any) -> None:
+    """Go on with another number of shards after the first of two micro-batches, rows being held."""
+    from support.deliveries import run_stream, write_files
+    from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
+
+    from thence import Orderer
+    from thence.spark import deliver, reshard, waiting_in_stream
+
+    runs = many("depends_on", [3], messages=40)
+    rows = rows_of(runs)
+    orderer = Orderer("depends_on")
+    half = len(rows) // 2
+    with tempfile.TemporaryDirectory() as here:
+        folder, out = Path(here), []
+        for part, checkpoint, shards in ((rows[:half], "two", 2), (rows[half:], "three", 3)):
+            if checkpoint == "three":
+                assert waiting_in_stream(spark, folder / "two").count() == len(orderer.waiting()) > 0
+                expect(reshard(spark, folder / "two", folder / "three", shards=3), 3)
+            (folder / "in" / checkpoint).mkdir(parents=True)
+            write_files(spark, part, folder / "in" / checkpoint, 1)
+            source = spark.readStream.schema(SCHEMA).parquet(str(folder / "in" / "*" / "*.parquet"))
+            run_stream(deliver(source, "depends_on", shards=shards), folder, checkpoint)
+            out += [row for each in part for row in orderer.push(each)]
+        found = spark.read.parquet(str(folder / "out")).collect()
+        assert comparable(row.asDict(recursive=True) for row in found) == comparable(out)
+
+
 def through_connect(port: int) -> None:
     """Run batches and audits as a client of Connect."""
     command = [sys.executable, str(TESTS / "spark" / "elsewhere.py"), f"sc://127.0.0.1:{port}"]
@@ -52,6 +79,9 @@ def expect(found: object, wanted: object) -> None:
     assert found == wanted, f"{found}, not {wanted}"
 
 
+TRIED = (elsewhere.audits, elsewhere.delivers, elsewhere.streams, reshards)
+
+
 def main() -> None:
     from thence.spark import local_session
 
@@ -64,7 +94,9 @@ def main() -> None:
         }
         conf = elsewhere.INTERPRETED | served | (lake.settings(kind, Path(here)) if kind else {})
         spark = local_session(cores=2, quick=True, conf=conf)
-        for tried in () if sys.argv[1:] == ["lake"] else (elsewhere.audits, elsewhere.delivers, elsewhere.streams):
+        for tried in (
+            () if sys.argv[1:] == ["lake"] else (elsewhere.audits, elsewhere.delivers, elsewhere.streams, reshards)
+        ):
             tried(spark)
             print(tried.__name__, "equal", flush=True)
         if sys.argv[1:] != ["lake"]:

@@ -154,6 +154,10 @@ def command(
     for name, given in (("--once", once), ("--files-per-batch", files_per_batch is not None)):
         if given and not stream:
             raise MisuseError(f"{name} is for streams; it goes with --stream")
+    timed = {"--wait-seconds": wait_seconds, "--idle-seconds": idle_seconds, "--ttl-seconds": ttl_seconds}
+    for name, seconds in timed.items():
+        if once and files_per_batch is not None and seconds is not None:
+            raise MisuseError(f"--once with {name} takes all files in one micro-batch; leave --files-per-batch out")
     kind = _checked_out(out, stream=stream, overwrite=overwrite)
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
@@ -369,9 +373,13 @@ def _ordered(session: SparkSession, asked: DeliveryRequest, streaming: Streaming
 
 
 def _run_stream(ordered: DataFrame, out: Path, checkpoint: Path, once: bool) -> None:
+    from thence.tables.engines.spark.deliver import is_timed
+
     writer = ordered.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
     writer = writer.option("path", str(out))
-    query = (writer.trigger(availableNow=True) if once else writer).start()
+    if once:  # under availableNow Spark never ends a stream that has timers
+        writer = writer.trigger(once=True) if is_timed(ordered) else writer.trigger(availableNow=True)
+    query = writer.start()
     try:
         query.awaitTermination()
     except KeyboardInterrupt:

@@ -11,7 +11,10 @@ from typing import Any
 
 
 class _Show(ModuleType):
-    """This package: importing one of its modules makes it `thence.show`, which is a function for users as well."""
+    """This package, which can be called."""
+
+    # An ordinary function cannot stand here: the first `import thence.show.plots` binds the name `show` in `thence` to
+    # this package, whatever it was before. So the package itself answers the call, before and after such an import.
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Write a page; see `thence.show.page.show`."""

@@ -9,8 +9,6 @@ from thence.core.protocols.registry import ProtocolEntry
 from thence.lab.simulator.metrics import Measures
 from thence.lab.simulator.outcome import RunOutcome
 from thence.lab.simulator.run import Result
-from thence.tables.costing.recommend import Recommendation, per_message
-from thence.tables.costing.replay import Cost
 from thence.tables.result_table import Cell, ResultTable
 
 WORDS: tuple[tuple[str, str, str], ...] = (
@@ -90,35 +88,6 @@ def comparison_table(results: Sequence[tuple[Result, Judgement]]) -> ResultTable
         )
     columns = ("protocol", "traffic", "entries", "facts", "bytes", "held", "latency ms", "promises", "verdict")
     return ResultTable("protocols", columns, tuple(rows), "entries, facts and bytes are means per copy")
-
-
-def costs_table(costs: Sequence[Cost], choice: Recommendation) -> ResultTable:
-    """Return what each protocol would cost on recorded traffic: those that stand for choice first, cheapest first."""
-    order = {name: place for place, (name, _) in enumerate(choice.ranking)}
-    against = dict(choice.passed_over)
-    rows = [
-        (
-            cost.protocol,
-            cost.entries / cost.copies,
-            None if cost.facts is None else cost.facts / cost.copies,
-            cost.bytes / cost.copies,
-            per_message(cost),
-            f"{100 * cost.held / max(1, cost.deliveries):.0f} %",
-            against.get(cost.protocol, ""),
-        )
-        for cost in sorted(costs, key=lambda cost: (order.get(cost.protocol, len(order)), cost.protocol))
-        if cost.status == "measured" and cost.copies
-    ]
-    columns = (
-        "protocol",
-        "entries/copy",
-        "facts/copy",
-        "bytes/copy",
-        "bytes/message",
-        "waiting",
-        "passed over because",
-    )
-    return ResultTable("Cost of the same traffic", columns, tuple(rows))
 
 
 def protocols_tables(entries: Sequence[ProtocolEntry]) -> tuple[ResultTable, ResultTable]:

@@ -108,7 +108,8 @@ def test_why_rows_are_quarantined_is_read_from_what_is_committed(spark: object, 
     (tmp_path / "in" / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said, told = tmp_path / "said.json", {}
     call = ["deliver", str(tmp_path / "in"), "--by", "depends_on", "--json", str(said), "--out"]
-    stream = ["--stream", "--once", "--checkpoint", str(tmp_path / "checkpoint")]
+    # with a timer too: under Spark's availableNow it would not end
+    stream = ["--stream", "--once", "--ttl-seconds", "1000", "--checkpoint", str(tmp_path / "checkpoint")]
     for name, more in (("local", ["--engine", "local"]), ("spark", ["--engine", "spark"]), ("stream", stream)):
         if name == "stream":
             (tmp_path / name).mkdir()

@@ -27,7 +27,7 @@ def rows(*told: tuple[str, list[str], float]) -> list[tuple[Any, ...]]:
 
 
 def test_what_is_refused(spark: SparkSession) -> None:
-    from thence.spark import deliver, stamp, waiting, waiting_in_stream
+    from thence.spark import deliver, into_table, stamp, waiting, waiting_in_stream
 
     table = spark.createDataFrame(rows(("a", [], 0)), CAUSES)
     with pytest.raises(MisuseError, match="no column 'stamp'"):
@@ -54,6 +54,9 @@ def test_what_is_refused(spark: SparkSession) -> None:
         deliver(stream.withWatermark("time", "1 minute"), "depends_on")
     with pytest.raises(MisuseError, match="which has no end"):
         deliver(stream, "depends_on", policy="fail")
+    timed = deliver(stream, "depends_on", wait_seconds=60)
+    with pytest.raises(MisuseError, match="never ends with wait_seconds"):
+        into_table(timed, "anywhere", checkpoint="checkpoint", trigger={"availableNow": True})
 
 
 def test_payload_of_any_type_passes_through(spark: SparkSession) -> None:

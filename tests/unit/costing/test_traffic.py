@@ -68,6 +68,7 @@ def test_what_cannot_be_used_hides_the_verdict() -> None:
 def test_separators_by_search_are_those_by_removal() -> None:
     from random import Random
 
+    connected = 0
     for seed in range(200):
         rng = Random(seed)
         names = Roster.of(rng.randint(1, 9))
@@ -80,6 +81,8 @@ def test_separators_by_search_are_those_by_removal() -> None:
         if len(components_without(near)) == 1:
             wanted = [name for name in names if len(components_without(near, name)) > 1]
             assert separating(near) == wanted, f"seed {seed}: {near}"
+            connected += 1
+    assert connected > 50
 
 
 def test_separators_are_written_as_the_protocol_reads_them() -> None:

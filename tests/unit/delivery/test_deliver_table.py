@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from thence.errors import TraceError
+from thence.tables.delivery import arrow_rows, many_keys
 from thence.tables.engines.local import deliver as local
 from thence.tables.engines.local.deliver import deliver_table, setup_of
 
@@ -28,6 +30,35 @@ def test_the_size_of_batches_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     whole = deliver_table(table, SETUP)
     monkeypatch.setattr(local, "MOST_ROWS", 7)
     assert deliver_table(table, SETUP).equals(whole)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.large_list(pa.large_string())])
+def test_a_batch_with_more_causes_than_can_be_numbered_is_cut(
+    monkeypatch: pytest.MonkeyPatch, kind: pa.DataType
+) -> None:
+    table = table_of(60)
+    table = table.set_column(3, "depends_on", table.column("depends_on").cast(kind))
+    whole = deliver_table(table, SETUP)
+    counted: list[int] = []
+    take = many_keys.ManyKeys.take
+
+    def count(self: many_keys.ManyKeys, rows: pa.RecordBatch, *rest: Any, **named: Any) -> pa.RecordBatch:
+        counted.append(len(rows))
+        return take(self, rows, *rest, **named)
+
+    monkeypatch.setattr(many_keys.ManyKeys, "take", count)
+    monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 20)
+    assert deliver_table(table, SETUP).equals(whole)
+    assert sum(counted) == 60
+    assert len(counted) > 6
+    assert max(counted) <= 10
+
+
+def test_one_row_with_more_causes_than_can_be_numbered_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 20)
+    fields = {"run": ["r"], "destination": ["d"], "message": ["m"], "depends_on": [[f"c{n}" for n in range(20)]]}
+    with pytest.raises(TraceError, match="1 rows name 20 causes; a batch holds up to 20 ids"):
+        deliver_table(pa.table(fields), SETUP)
 
 
 KEYS: list[tuple[pa.DataType, list[Any]]] = [

@@ -40,6 +40,23 @@ def test_a_cause_that_was_given_up_is_missing_from_whoever_needs_it_later() -> N
     assert (out["a"]["outcome"], out["c"]["outcome"], out["c"]["missing"]) == ("late", "delivered", [])
 
 
+@pytest.mark.parametrize("also", [False, True])
+def test_a_cause_that_is_given_up_before_others_come_is_waited_for_no_more(also: bool) -> None:
+    """Its effect waits for another cause first, so that nothing is blocked by this one yet."""
+    orderer = Orderer("depends_on")
+    rows = causes(("r", ["x", "y"]), ("s", ["y"]) if also else ("t", []), ("x", []))
+    out = [row for each in rows[:2] for row in orderer.push(each)]
+    out += orderer.give_up("y", key=(None, "d"))
+    assert [row["message"] for row in out] == (["s"] if also else ["t"])
+    assert [(row["message"], row["missing"]) for row in orderer.waiting()] == [("r", ["x", "y"])]
+    left = orderer.push(rows[2])
+    assert [(row["message"], row["outcome"], row["missing"]) for row in left] == [
+        ("x", "delivered", []),
+        ("r", "released", ["y"]),
+    ]
+    assert not orderer.waiting()
+
+
 def test_the_same_for_clocks() -> None:
     told = [("b", 1, {"a": 1}), ("x", 1, {}), ("y", 1, {}), ("c", 1, {"a": 1, "q": 1}), ("q", 1, {})]
     rows = [{"destination": "d", "message": s, "sender": s, "clock": {s: n} | c} for s, n, c in told]

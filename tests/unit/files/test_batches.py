@@ -10,18 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.located import located_rows
 
 from thence.core.model.events import parse
-from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Column, names_of
+from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, PLACE_COLUMNS, Column, names_of
 from thence.tables.contract.row_validity import row_of
 from thence.tables.contract.type_map import arrow_schema
 from thence.tables.files import batches
 from thence.tables.files import line_reader as lines
 from thence.tables.files.batches import read_batches
-from thence.tables.files.checked_batches import schema_of
 from thence.tables.files.jsonl import Located, write_jsonl
 from thence.tables.files.parquet import write_parquet
-from thence.tables.files.read import located_rows, open_trace, split_files
+from thence.tables.files.read import open_trace, split_files
 from thence.tables.files.source import Quarantined
 
 GOOD = [
@@ -53,6 +53,11 @@ ODD = [
     GOOD[1][:-1] + b',"dependencies":[{"message":"m"}]}', GOOD[1] + b" ", b" " + GOOD[1], GOOD[1] + b"\r",
     GOOD[1].replace(b",", b",\x0b"), b"\xef\xbb\xbf" + GOOD[1], GOOD[1] + b"\0", b'"' + b"x" * 3000,
 ]  # fmt: skip
+
+
+def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
+    schema = arrow_schema((*columns, *PLACE_COLUMNS), nullable=True)
+    return schema.set(schema.get_field_index("file"), pa.field("file", pa.dictionary(pa.int32(), pa.string())))
 
 
 def by_rows(path: Path, size: int | None = None, columns: tuple[Column, ...] = EVENT_COLUMNS) -> list[Located]:

@@ -7,13 +7,14 @@ import io
 from pathlib import Path
 
 import pytest
+from support.located import located_lines
 from support.recorded import read_events
 
 from thence.core.model.events import Event, parse
 from thence.errors import MisuseError
 from thence.tables.files import line_reader as lines
 from thence.tables.files import source
-from thence.tables.files.jsonl import located_lines, parse_row, write_jsonl
+from thence.tables.files.jsonl import parse_row, write_jsonl
 from thence.tables.files.source import Quarantined
 
 LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}'

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.located import located_rows
 
 from thence.tables.files import line_reader as module
 from thence.tables.files.line_reader import Line, lines
-from thence.tables.files.read import located_rows, split_files
+from thence.tables.files.read import split_files
 from thence.tables.files.splits import split_lines
 
 

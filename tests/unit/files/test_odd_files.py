@@ -43,7 +43,9 @@ def check(case: OddFile, ours: int, reasons: list[str]) -> None:
 @pytest.mark.parametrize("order", [True, False])
 @pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.kind)
 def test_row_by_row(case: OddFile, order: bool, tmp_path: Path) -> None:
-    if trace := opened(case, tmp_path, order):
+    trace = opened(case, tmp_path, order)
+    assert (trace is None) == (case.exit == 2)
+    if trace:
         events = list(trace.events())
         check(case, len(events), [each.reason for each in trace.quarantine])
         named = {each.run for each in trace.quarantine if each.run}

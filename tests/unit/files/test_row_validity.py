@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from support.some import some
 
 from thence.core.model.events import Event, parse
 from thence.tables.contract.columns import ARRIVAL_COLUMNS, EVENT_COLUMNS, arrival_columns, ddl
@@ -120,5 +121,5 @@ def test_reasons_stay_short() -> None:
 
 
 def test_the_notation_fits_the_schema() -> None:
-    for event in parse("a!1>bc b<a1 b?a1 b. a#"):
+    for event in some(parse("a!1>bc b<a1 b?a1 b. a#")):
         assert event_of(row_of(event)) == event

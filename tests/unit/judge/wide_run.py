@@ -51,11 +51,12 @@ def run_of(rows: int, destinations: int, *, answers: bool) -> pa.Table:
 
 def main(rows: int, destinations: int, chunk_rows: int, answers: bool) -> None:
     from thence.tables.engines.local.chunks import audit_table
-    from thence.tables.judge.normal_table import of_table
+    from thence.tables.files.inputs import ArrowTable
+    from thence.tables.judge.normal_table import of_input
 
     table = run_of(rows, destinations, answers=answers)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    result = audit_table(of_table(table), cores=2, chunk_rows=chunk_rows)
+    result = audit_table(of_input(ArrowTable(table)), cores=2, chunk_rows=chunk_rows)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(json.dumps({"verdict": result.verdict, "events": result.events, "before": before, "peak": peak}))
 

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from support.some import some
 
 from thence.errors import MisuseError
 from thence.lab.simulator.confidence import Estimate
@@ -77,7 +78,7 @@ def test_a_line_on_another_hides_it_not(draw: Callable[[dict[str, float]], Figur
     canvas.draw()
     wide = canvas.get_width_height()[0]
     pixels = np.asarray(canvas.buffer_rgba())[:, wide * 2 // 5 : wide * 4 // 5, :3].astype(int)
-    for name in pair:
+    for name in some(pair):
         color = np.array(to_rgb(COLORS[COLORED.index(name)])) * 255
         seen = int((np.abs(pixels - color).sum(axis=2) < 90).sum())
         print(name, seen)

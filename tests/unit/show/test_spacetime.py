@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.some import some
 from support.traces import Knobs, draw_knobs, random_trace, spoil
 
 from thence.core.model.events import Event, parse, render
@@ -80,7 +81,7 @@ def test_columns_say_what_the_rows_say(seed: int) -> None:
     run = made["runs"][0]
     found = {name: numbers(packed) for name, packed in run["columns"].items()}
     kinds = ["send", "receive", "deliver", "internal", "crash"]
-    for i, event in enumerate(scene.events):
+    for i, event in some(enumerate(scene.events)):
         assert made["processes"][int(found["lane"][i])] == event.process
         assert kinds[int(found["kind"][i])] == event.kind
         assert found["index"][i] == event.index

@@ -5,11 +5,14 @@
 """What the delivery rule asks of stamps, read straight from the bytes of a column: no copy, no dependency log is made.
 
 *Invariant.* For every byte string, either the answer equals `decode` of `thence.core.protocols.wire` followed by the
-protocol's `needs` and `gives`, or it is None and the row is for those to judge: what they refuse, a stamp with a label,
+protocol's `needs` and `gives`, or the row is left for those to judge: what they refuse, a stamp with a label,
 one under another roster, and one that is not addressed to this destination. The bytes are read by the same `Reader`.
 """
 
 from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
 
 from thence.core.protocols.bss import BSS
 from thence.core.protocols.ci_dc import CiDc
@@ -66,23 +69,45 @@ FORMS = {
 """What stands in the stamp, by the number of the protocol on the wire; other protocols are not read here."""
 
 
-def read_stamps(
-    data: object, offsets: object, code: int, digest: bytes, size: cython.Py_ssize_t, me: cython.Py_ssize_t
-) -> list:
-    """Read the stamps of one protocol and roster at the process at position `me`.
+LEFT = (-1, -1, 0)
+"""Protocol, sender and number of a row that is left to `decode`."""
 
-    `data` and `offsets` (8 bytes each) are those of an Arrow binary column, `digest` is the roster's hash. Returns for
-    each row (sender, number, sources, counts), the last two of what must be delivered before, or None.
+
+class StampColumns(NamedTuple):
+    """Stamps as columns: what must be delivered before row r is `sources[starts[r]:starts[r + 1]]`, up to `counts`.
+
+    Of rows that are left, `protocols` and `senders` are -1.
+    """
+
+    protocols: array[int]
+    senders: array[int]
+    numbers: array[int]
+    starts: array[int]
+    sources: array[int]
+    counts: array[int]
+
+
+def read_stamps(data: object, offsets: object, digest: bytes, size: cython.Py_ssize_t, here: object) -> StampColumns:
+    """Read the stamps of one roster, row r at the process at position `here[r]`; rows with a position below 0 are left.
+
+    `data` and `offsets` (8 bytes each) are those of an Arrow binary column, `digest` is the roster's hash.
     """
     row: cython.Py_ssize_t
-    form: cython.int = FORMS[code]
-    at: cython.longlong[::1] = memoryview(offsets)
+    at: cython.const[cython.longlong][::1] = memoryview(offsets)
+    me: cython.const[cython.int][::1] = memoryview(here)
     reader: Reader = Reader(memoryview(data).cast("B"), size, 0, 0)
-    opening: bytes = bytes((WIRE_VERSION, code)) + digest + bytes(1)
-    found: list = []
-    for row in range(len(at) - 1):
-        found.append(_read(reader, at[row], at[row + 1], opening, form, me))
-    return found
+    protocols, senders, numbers, starts = array("i"), array("i"), array("q"), array("i", [0])
+    sources: list = []
+    counts: list = []
+    for row in range(len(me)):
+        read: tuple = LEFT if me[row] < 0 else _read(reader, at[row], at[row + 1], digest, me[row], sources, counts)
+        if read is LEFT:
+            del sources[starts[row] :], counts[starts[row] :]
+        protocols.append(read[0])
+        senders.append(read[1])
+        numbers.append(read[2])
+        starts.append(len(sources))
+    return StampColumns(protocols, senders, numbers, starts, array("i", sources), array("q", counts))
 
 
 @cython.cfunc
@@ -90,34 +115,38 @@ def _read(
     reader: Reader,
     start: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
-    opening: bytes,
-    form: cython.int,
+    digest: bytes,
     me: cython.Py_ssize_t,
-) -> object:
+    sources: list,
+    counts: list,
+) -> tuple:
+    """Return protocol, sender and number, and add what must be delivered before; `LEFT` if the row is left."""
     i: cython.Py_ssize_t
     sender: cython.longlong
     number: cython.longlong
     words: Words
-    sources: list = []
-    counts: list = []
-    if end - start < len(opening):
-        return None
-    for i in range(len(opening)):
-        if reader.data[start + i] != opening[i]:
-            return None
+    opening: cython.Py_ssize_t = len(digest) + 3  # version, protocol, the roster, no label
+    if end - start < opening or reader.data[start] != WIRE_VERSION or reader.data[start + opening - 1]:
+        return LEFT
+    form: object = FORMS.get(reader.data[start + 1])
+    if form is None:
+        return LEFT
+    for i in range(len(digest)):
+        if reader.data[start + 2 + i] != digest[i]:
+            return LEFT
     try:
         reader.span(start, end)
-        reader.at = start + len(opening)
+        reader.at = start + opening
         sender = reader.varint()
         number = reader.varint()
         words = reader.set()
         if sender >= reader.size or number < 1 or not words.has(me):
-            return None
+            return LEFT
         number = _read_needs(reader, form, sender, number, me, sources, counts)
         reader.done()
     except PeerError:
-        return None
-    return sender, number, sources, counts
+        return LEFT
+    return reader.data[start + 1], sender, number
 
 
 @cython.cfunc

@@ -8,7 +8,7 @@ texts are understood, anything else is no time.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
+from thence.errors import TraceError
 from thence.tables.contract.numpy_types import Ints, Longs
 from thence.tables.contract.type_map import arrow_type
 from thence.tables.delivery.coded_rows_cy import (
@@ -26,14 +27,15 @@ from thence.tables.delivery.coded_rows_cy import (
     coded_clocks,
     coded_explicit,
     coded_reads,
-    id_flags,
 )
 from thence.tables.delivery.columns import Columns, Family
+from thence.tables.delivery.numbering_cy import Numbering, id_flags
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
-from thence.tables.delivery.reading import Read, Reading
+from thence.tables.delivery.reading import Read
 from thence.tables.delivery.reading_cy import id_text, read_clock, read_explicit
-from thence.tables.delivery.stamp_column import read_stamp_column
+from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.stamp_column import StampedRows
 
 Floats = NDArray[np.float64]
 OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPUT_COLUMNS.items()}
@@ -41,6 +43,8 @@ OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPU
 OUTCOME_NAMES = pa.array(KINDS)
 SPREAD = 4
 """Whole numbers that spread over this many times their count are numbered as they are."""
+MOST_TOGETHER = (1 << 31) // SPREAD - SPREAD
+"""Ids and causes that are numbered together, in 32 bits."""
 
 
 class ArrowLexicon(Lexicon):
@@ -48,9 +52,17 @@ class ArrowLexicon(Lexicon):
 
     _all: list[str] | None = None
 
+    def __init__(self, values: pa.Array, first: Ints) -> None:
+        """Take a column, and the place where each name stands first."""
+        self._values, self._first = values, first
+
+    def __len__(self) -> int:
+        """Return how many names there are."""
+        return len(self._first)
+
     def name(self, number: int) -> str:
         """Return the name that has this number."""
-        return str(self._names[number].as_py())
+        return str(self._values[int(self._first[number])].as_py())
 
     def names(self) -> list[str]:
         """Return all names, by number."""
@@ -65,7 +77,7 @@ class ArrowLexicon(Lexicon):
 
     def taken(self, numbers: Ints | Longs) -> pa.Array:
         """Return some names as a column."""
-        return self._names.take(pa.array(numbers)).cast(pa.string())
+        return self._values.take(pa.array(self._first[numbers])).cast(pa.string())
 
 
 class WholeNumbers(ArrowLexicon):
@@ -73,7 +85,7 @@ class WholeNumbers(ArrowLexicon):
 
     def __init__(self, first: int, count: int) -> None:
         """Begin at a number."""
-        self._first, self._count = first, count
+        self._least, self._count = first, count
 
     def __len__(self) -> int:
         """Return how many names there are."""
@@ -81,26 +93,41 @@ class WholeNumbers(ArrowLexicon):
 
     def name(self, number: int) -> str:
         """Return the name that has this number."""
-        return str(self._first + number)
+        return str(self._least + number)
 
     def taken(self, numbers: Ints | Longs) -> pa.Array:
         """Return some names as a column."""
-        return pa.array(np.asarray(numbers, np.int64) + self._first).cast(pa.string())
+        return pa.array(np.asarray(numbers, np.int64) + self._least).cast(pa.string())
 
 
-def read_batch(reading: Reading, batch: pa.RecordBatch, columns: Columns) -> CodedRows:
-    """Return what each row of a batch says."""
+def cut(batch: pa.RecordBatch, columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in as many as it takes to number the ids and causes of each together."""
+    cause = _column(batch, columns.cause)
+    count = pc.sum(pc.list_value_length(cause)).as_py() or 0 if _is_list(cause.type) else len(batch)
+    if len(batch) + count <= MOST_TOGETHER or len(batch) < 2:
+        yield batch
+    else:
+        yield from cut(batch.slice(0, len(batch) // 2), columns)
+        yield from cut(batch.slice(len(batch) // 2), columns)
 
-    def column(name: str) -> pa.Array:
-        return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch))
 
-    cause = column(columns.cause)
-    if reading.by == "depends_on":
-        return _explicit(column(columns.message), cause, reading.separator)
-    if reading.by == "clock":
-        return _clocks(column(columns.sender), cause)
-    senders, destinations = column(columns.sender).to_pylist(), column(columns.destination).to_pylist()
-    return coded_reads(read_stamp_column(reading, senders, destinations, cause, len(batch)))
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch))
+
+
+def read_batch(setup: Setup, batch: pa.RecordBatch) -> CodedRows:
+    """Return what each row of a batch with explicit causes or clocks says."""
+    columns = setup.columns
+    cause = _column(batch, columns.cause)
+    if setup.by == "depends_on":
+        return _explicit(_column(batch, columns.message), cause, setup.separator)
+    return _clocks(_column(batch, columns.sender), cause)
+
+
+def read_stamped(setup: Setup, batch: pa.RecordBatch) -> StampedRows:
+    """Return what the stamps of a batch say."""
+    names = (setup.columns.sender, setup.columns.destination, setup.columns.cause)
+    return StampedRows(setup.rosters, *(_column(batch, name) for name in names))
 
 
 def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> CodedRows:
@@ -110,6 +137,8 @@ def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> Code
         reads = [read_explicit(*row, separator) for row in zip(ids, cause.to_pylist(), strict=True)]
         return coded_reads(reads, [None if each is None else str(each) for each in ids])
     starts, causes = flat
+    if len(message) + len(causes) > MOST_TOGETHER:
+        raise TraceError(f"{len(message)} rows name {len(causes)} causes; a batch holds up to {MOST_TOGETHER} ids")
 
     def alone(place: int) -> str:
         own = message[place]
@@ -128,31 +157,45 @@ def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints, array
         values = _whole(message, causes)
         if values is not None:
             return *values, None
-    both = pa.concat_arrays([_texts_of(message), _texts_of(causes)])
-    coded = both.dictionary_encode()
-    names = coded.dictionary
-    offsets = np.frombuffer(names.buffers()[1], np.int64)[: len(names) + 1] if len(names) else np.zeros(1, np.int64)
-    data = np.frombuffer(names.buffers()[2] or b"", np.uint8)
-    return ArrowLexicon(names), _codes(coded.indices), id_flags(offsets.copy(), data)
+    both = pa.concat_arrays([id_texts(message), id_texts(causes)])
+    offsets = np.frombuffer(both.buffers()[1] or bytes(8), np.int64)[both.offset :][: len(both) + 1]
+    data = np.frombuffer(both.buffers()[2] or b"", np.uint8)
+    codes, first = _distinct(both, offsets, data)
+    return ArrowLexicon(both, first), codes, id_flags(offsets, data, first)
+
+
+def _distinct(values: pa.Array, offsets: Longs, data: object) -> tuple[Ints, Ints]:
+    """Number values in the order in which they come first, -1 for null; return the place where each stands first, too.
+
+    The bytes of value v are those of `data` from `offsets[v]` up to `offsets[v + 1]`.
+    """
+    valid = values.is_valid().cast(pa.uint8()).to_numpy() if values.null_count else b""
+    codes, first = np.empty(len(values), np.int32), np.empty(len(values), np.int32)
+    slots = np.zeros(2 << len(values).bit_length(), np.int32)
+    return codes, first[: Numbering(offsets, data, valid, slots, first).codes(codes)]
 
 
 def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints] | None:
     """Number ids that are whole numbers: as they are, where they are close together."""
     try:
-        both = pa.concat_arrays([each.cast(pa.int64()) for each in (message, causes)])
+        parts = [each.cast(pa.int64()) for each in (message, causes)]
     except pa.ArrowInvalid:
         return None  # above 2**63
-    ends = pc.min_max(both)
-    if not ends["min"].is_valid:
-        return WholeNumbers(0, 1), np.full(len(both), -1, np.int32)
-    first, last = ends["min"].as_py(), ends["max"].as_py()
-    if last - first >= SPREAD * len(both) + SPREAD:
-        coded = both.dictionary_encode()
-        return ArrowLexicon(coded.dictionary), _codes(coded.indices)
-    if not both.null_count:
-        return WholeNumbers(first, last - first + 1), (both.to_numpy() - first).astype(np.int32)
-    found = (both.fill_null(first - 1).to_numpy() - first).astype(np.int32)
-    return WholeNumbers(first, last - first + 1), found
+    ends = [end.as_py() for part in parts for end in pc.min_max(part).values() if end.is_valid] or [0]
+    first, last = min(ends), max(ends)
+    count = len(message) + len(causes)
+    if last - first >= SPREAD * count + SPREAD:
+        both = pa.concat_arrays(parts)
+        offsets = 8 * (both.offset + np.arange(count + 1))
+        codes, places = _distinct(both, offsets, np.frombuffer(both.buffers()[1], np.uint8))
+        return ArrowLexicon(both, places), codes
+    codes = np.empty(count, np.int32)
+    for part, into in zip(parts, (codes[: len(message)], codes[len(message) :]), strict=True):
+        values = np.frombuffer(part.buffers()[1] or b"", np.int64)[part.offset :][: len(part)]
+        np.subtract(values, first, out=into, casting="unsafe")
+        if part.null_count:
+            into[~part.is_valid().to_numpy(zero_copy_only=False)] = -1
+    return WholeNumbers(first, last - first + 1), codes
 
 
 def _codes(indices: pa.Array) -> Ints:
@@ -161,7 +204,7 @@ def _codes(indices: pa.Array) -> Ints:
     return np.array(filled.to_numpy(zero_copy_only=False), np.int32)
 
 
-def _texts_of(ids: pa.Array) -> pa.Array:
+def id_texts(ids: pa.Array) -> pa.Array:
     """Return ids as the texts that they are compared by."""
     if _is_text(ids.type) or pa.types.is_integer(ids.type) or pa.types.is_null(ids.type):
         return ids.cast(pa.large_string())
@@ -183,7 +226,7 @@ def _flat_causes(column: pa.Array) -> tuple[Ints, pa.Array] | None:
         lengths, flat = column.is_valid().to_numpy(zero_copy_only=False), column.drop_null()
     else:
         return None
-    starts = np.zeros(len(column) + 1, np.int32)
+    starts = np.zeros(len(column) + 1, np.int32)  # above 32 bits the batch is refused
     np.cumsum(lengths, out=starts[1:])
     return starts, flat
 
@@ -217,10 +260,11 @@ def check_ids(schema: pa.Schema, columns: Columns) -> None:
     """Refuse a column of causes that holds no ids, or ids that are never equal to those of the messages."""
     message, cause = (schema.field(name).type for name in (columns.message, columns.cause))
     each = cause.value_type if _is_list(cause) else cause
-    columns.check_ids(str(message), _family(message), str(cause), _family(each))
+    columns.check_ids(str(message), family(message), str(cause), family(each))
 
 
-def _family(kind: pa.DataType) -> Family | None:
+def family(kind: pa.DataType) -> Family | None:
+    """Return which ids a type holds; None: none at all."""
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
         kind = kind.value_type
     if pa.types.is_null(kind):
@@ -288,7 +332,9 @@ def leaving(outcomes: Outcomes) -> Leaving:
 def _waited(made: OutcomeColumns, lexicon: Lexicon | None) -> pa.ListArray:
     """Return the causes that rows waited for."""
     numbers, texts = np.asarray(made.waited), pa.array(made.texts, pa.string())
-    if not len(numbers) or not isinstance(lexicon, ArrowLexicon):
+    if len(texts) == len(numbers):
+        flat = texts  # all by name, in order
+    elif not isinstance(lexicon, ArrowLexicon):
         names = [lexicon.name(each) if each >= 0 else made.texts[-1 - each] for each in numbers.tolist()]  # type: ignore[union-attr]
         flat = pa.array(names, pa.string())
     elif not len(texts):

@@ -21,7 +21,7 @@ try:
 except ModuleNotFoundError:
     from thence import _cython as cython
 
-from thence.tables.delivery.reading_cy import NO_MESSAGE, nested
+from thence.tables.delivery.reading_cy import NO_MESSAGE
 
 
 @cython.final
@@ -125,6 +125,7 @@ def coded_explicit(
     `flags`: of each name whether it is an id (0), empty (1), or an array or object of JSON (2); None if all are ids.
     `alone` reads the row at a place that is unusable.
     """
+    rows: CodedRows = CodedRows(lexicon, own, start, need, {})
     row: cython.Py_ssize_t
     at: cython.Py_ssize_t
     first: cython.Py_ssize_t
@@ -134,62 +135,31 @@ def coded_explicit(
     me: cython.int
     cause: cython.int
     bad: cython.bint
-    own_codes: cython.int[::1] = memoryview(own)
-    starts: cython.int[::1] = memoryview(start)
-    causes: cython.int[::1] = memoryview(need)
     flagged: cython.bint = flags is not None
     flag: cython.schar[::1] = memoryview(array("b") if flags is None else flags)
-    named: cython.int[::1] = memoryview(array("i"))  # by the row that named a cause last
-    odd: dict = {}
-    for row in range(len(own_codes)):
-        me = own_codes[row]
-        end = starts[row + 1]
-        starts[row] = first = kept
+    for row in range(len(rows.own)):
+        me = rows.own[row]
+        end = rows.start[row + 1]
+        rows.start[row] = first = kept
         bad = me < 0 or (flagged and flag[me] != 0)
         for at in range(begin, end):
-            cause = causes[at]
-            if cause < 0 or (flagged and flag[cause] == 1):
+            cause = rows.need[at]
+            if cause < 0 or (flagged and flag[cause] == 1) or rows.mark[cause]:
                 continue
             if cause == me or (flagged and flag[cause] == 2):
                 bad = True
-            if end - begin > 1:
-                if len(named) == 0:
-                    named = memoryview(array("i", bytes(4 * len(lexicon))))
-                if named[cause] == row + 1:  # it stands twice
-                    continue
-                named[cause] = row + 1
-            causes[kept] = cause
+            rows.mark[cause] = 1  # it may stand twice
+            rows.need[kept] = cause
             kept += 1
+        for at in range(first, kept):
+            rows.mark[rows.need[at]] = 0
         begin = end
         if bad:
             kept = first
-            odd[row] = NO_MESSAGE if me < 0 else alone(row)
-            own_codes[row] = -1 if me < 0 else -2 - me
-    starts[len(own_codes)] = kept
-    return CodedRows(lexicon, own, start, need, odd)
-
-
-def id_flags(offsets: object, data: object) -> array:
-    """Return of each text whether it can be an id: 0, or 1 if it is empty, 2 if it is an array or object of JSON.
-
-    `offsets` (8 bytes each) and `data` are those of an Arrow column of texts.
-    """
-    place: cython.Py_ssize_t
-    first: cython.uchar
-    offset: cython.longlong[::1] = memoryview(offsets)
-    byte: cython.const[cython.uchar][::1] = memoryview(data)
-    count: cython.Py_ssize_t = len(offset) - 1
-    found = array("b", bytes(count))
-    flag: cython.schar[::1] = memoryview(found)
-    for place in range(count):
-        if offset[place] == offset[place + 1]:
-            flag[place] = 1
-            continue
-        first = byte[offset[place]]
-        if first == 91 or first == 123:  # [ and {
-            text = bytes(byte[offset[place] : offset[place + 1]]).decode()
-            flag[place] = 2 if nested(text) is not None else 0
-    return found
+            rows.odd[row] = NO_MESSAGE if me < 0 else alone(row)
+            rows.own[row] = -1 if me < 0 else -2 - me
+    rows.start[len(rows.own)] = kept
+    return rows
 
 
 # -- clocks ------------------------------------------------------------------------------------------------------------
@@ -209,42 +179,37 @@ def coded_clocks(
     begin: cython.Py_ssize_t = 0
     end: cython.Py_ssize_t
     me: cython.int
+    code: cython.int
     count: cython.longlong
     last: cython.longlong
     plain: cython.bint
-    own_codes: cython.int[::1] = memoryview(own)
-    starts: cython.int[::1] = memoryview(start)
-    code: cython.int[::1] = memoryview(codes)
-    value: cython.longlong[::1] = memoryview(counts)
-    numbers = array("q", bytes(8 * len(own_codes)))
-    number: cython.longlong[::1] = memoryview(numbers)
+    rows: CodedRows = CodedRows(lexicon, own, start, codes, {}, array("q", bytes(8 * len(own))), counts)
     names: list = lexicon.names()
     ranks = array("q", bytes(8 * len(names) + 8))
     for last, place in enumerate(sorted(range(len(names)), key=names.__getitem__)):
         ranks[place] = last
     rank: cython.longlong[::1] = memoryview(ranks)
-    odd: dict = {}
-    for row in range(len(own_codes)):
-        me = own_codes[row]
-        end = starts[row + 1]
-        starts[row] = first = kept
+    for row in range(len(rows.own)):
+        me = rows.own[row]
+        end = rows.start[row + 1]
+        rows.start[row] = first = kept
         last, plain = -1, me >= 0
         for at in range(begin, end):
-            count = value[at]
-            if count < 0 or rank[code[at]] <= last:  # a name may stand twice
+            count, code = rows.wanted[at], rows.need[at]
+            if count < 0 or rank[code] <= last:  # a name may stand twice
                 plain = False
                 break
-            last = rank[code[at]]
-            if code[at] == me:
-                number[row] = count
+            last = rank[code]
+            if code == me:
+                rows.number[row] = count
                 count -= 1
             if count > 0:
-                code[kept], value[kept] = code[at], count
+                rows.need[kept], rows.wanted[kept] = code, count
                 kept += 1
         begin = end
-        if not plain or number[row] < 1:
+        if not plain or rows.number[row] < 1:
             kept = first
-            own_codes[row] = -1
-            odd[row] = alone(row)
-    starts[len(own_codes)] = kept
-    return CodedRows(lexicon, own, start, codes, odd, numbers, counts)
+            rows.own[row] = -1
+            rows.odd[row] = alone(row)
+    rows.start[len(rows.own)] = kept
+    return rows

@@ -1,46 +1,28 @@
 # C types of codes_cy.py, for the compiled modules that build on it.
 
 from thence.tables.delivery.coded_rows_cy cimport CodedRows
+from thence.tables.delivery.held_cy cimport Held
+
+cdef long long[::1] DONE_LEVEL
+cdef int[::1] DONE_ROWS
 
 cdef class Source:
     cdef public long long seen
-    cdef public long long refs
     cdef public bint quarantined
     cdef public bint noted
     cdef public bint retired
     cdef public list holes
-    cdef Row row
     cdef dict held
     cdef list numbers
-    cdef public list watchers
-    cdef long long stale
     cdef object prefix
 
-cdef class Row:
-    cdef public long long ticket
-    cdef public object label
-    cdef public long long code
-    cdef public long long number
-    cdef public object needs
-    cdef public object waited
-    cdef public double since
-    cdef public double ahead
-    cdef public long long came
-    cdef public bint here
-    cdef long long rank
-    cdef long long unmet
-    cdef long long causes
-    cdef long long effects
-
-cdef Row held_row(long long ticket, object label, long long code, long long number)
 cdef bint in_hole(Source source, long long number)
 
-cdef class Codes:
+cdef class Codes(Held):
     cdef public object reading
     cdef public bint cyclic
     cdef public bint dense
     cdef public dict orders
-    cdef public dict kept
     cdef public long long holes
     cdef public long long remember
     cdef public object recent
@@ -50,6 +32,9 @@ cdef class Codes:
     cdef public list changed
     cdef Py_ssize_t count
     cdef long long[::1] level
+    cdef int[::1] refs
+    cdef int[::1] row_of
+    cdef int[::1] watch
     cdef list extra
     cdef list names
     cdef list free

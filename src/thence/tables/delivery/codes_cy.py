@@ -6,7 +6,8 @@
 # C types are in codes_cy.pxd, where mypy does not see them.
 """The sources of one key as small integers, *codes*, and what is known of each.
 
-The level of a source is an entry of an array; an object (`Source`) is made for it only when there is more to know. A
+Of each code, arrays say its level, how many needs of held rows name it (`refs`), the held row of an explicit id
+(`row_of`), and who waits for it (`watch`, see `sources_cy.py`). An object (`Source`) is made only when there is more. A
 key whose rows come in one batch takes its codes from the batch (`enter`): no id becomes a Python object unless a
 sentence names it. Names are looked up once rows come by name or in a second batch (`settle`).
 
@@ -20,7 +21,6 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from hashlib import blake2b
-from math import nan
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -32,8 +32,10 @@ from thence.tables.delivery.outcome_cy import longer
 
 if cython.compiled:
     from cython.cimports.thence.tables.delivery.coded_rows_cy import CodedRows
+    from cython.cimports.thence.tables.delivery.held_cy import Held
 else:
     from thence.tables.delivery.coded_rows_cy import CodedRows
+    from thence.tables.delivery.held_cy import Held
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -41,8 +43,9 @@ if TYPE_CHECKING:
     from thence.tables.delivery.reading import Reading
 
 FOREVER = 1 << 62
-DONE: cython.int = 0
+DONE = 0
 """The code of every id that was delivered."""
+DONE_LEVEL, DONE_ROWS = array("q", [1]), array("i", [0])
 
 
 def fingerprint(message: str) -> int:
@@ -51,65 +54,27 @@ def fingerprint(message: str) -> int:
 
 
 @cython.final
-@cython.no_gc  # it refers to rows, and rows refer to codes alone: there are no cycles
+@cython.no_gc  # it refers to numbers and texts alone: there are no cycles
 @cython.cclass
 class Source:
-    """What is known of a source beside its level: which rows of it are held, and which rows wait for it."""
+    """What is known of a source beside its level, where there is more to know."""
 
     def __init__(self) -> None:
         """Know nothing of it yet."""
         self.seen, self.quarantined = 0, False
         self.holes: Any = None  # [(first, last)]
-        self.row = self.held = None  # cyclic: its held row; otherwise: its held rows by number
-        self.numbers = None  # a heap of the numbers in `held`, made when it is asked for; some may have left
-        self.watchers, self.stale = None, 0  # cyclic: the rows held for it, and how many left; otherwise a heap of rows
+        self.held = self.numbers = None  # its held rows by number; a heap of the numbers, made when it is asked for
         self.prefix, self.noted = None, False  # what stands before a number in its name; whether it is in `changed`
-        self.refs, self.retired = 0, False  # how many held rows name it; whether its id stands for DONE
-
-
-@cython.final
-@cython.no_gc
-@cython.cclass
-class Row:
-    """A held row. `waited`: the needs it is held for; `needs`: also those that are met only by giving up.
-
-    Needs are pairs of a code and a number. `code` is -1 where a protocol has a rule of its own.
-    """
-
-    def __init__(self, ticket: cython.longlong, label: object, code: cython.longlong, number: cython.longlong) -> None:
-        """Describe a row; `since` is event time, `came` processing time in milliseconds where a stream gives it."""
-        self.ticket, self.code, self.number = ticket, code, number
-        self.label: Any = label
-        self.needs: Any = ()
-        self.waited: Any = ()
-        self.since = self.ahead = nan
-        self.came = self.causes = self.effects = self.rank = self.unmet = 0
-        self.here = True
-
-    def __lt__(self, other: Row) -> bool:
-        """Order rows on a heap: by ticket where they are free, by the number they watch otherwise."""
-        return self.rank < other.rank
-
-
-@cython.cfunc
-def held_row(ticket: cython.longlong, label: object, code: cython.longlong, number: cython.longlong) -> Row:
-    """Return `Row(...)`, made without the detour through Python's arguments."""
-    row: Row = Row.__new__(Row)
-    row.ticket, row.label, row.code, row.number = ticket, label, code, number
-    row.needs = row.waited = ()
-    row.since = row.ahead = nan
-    row.came = row.causes = row.effects = row.rank = row.unmet = 0
-    row.here = True
-    return row
+        self.retired = False  # whether its id stands for DONE
 
 
 @cython.cfunc
 def _source() -> Source:
     """Return `Source()`, made without the detour through Python's arguments."""
     source: Source = Source.__new__(Source)
-    source.seen = source.refs = source.stale = 0
+    source.seen = 0
     source.quarantined = source.noted = source.retired = False
-    source.holes = source.row = source.held = source.numbers = source.watchers = source.prefix = None
+    source.holes = source.held = source.numbers = source.prefix = None
     return source
 
 
@@ -124,15 +89,15 @@ def in_hole(source: Source, number: cython.longlong) -> cython.bint:
 
 
 @cython.cclass
-class Codes:
-    """The codes of one key's sources, by causal order and name, and its held rows by ticket."""
+class Codes(Held):
+    """The codes of one key's sources, by causal order and name."""
 
     def __init__(self, reading: Reading, remember: int | None = None) -> None:
         """Know no source yet."""
+        Held.__init__(self)
         self.reading = reading
         self.cyclic = reading.by == "depends_on"
         self.dense = reading.dense and not self.cyclic
-        self.kept: dict[int, Row] = {}
         self.remember = FOREVER if remember is None else remember
         self.recent: deque[str] | None = None if remember is None else deque()
         self.forgotten: set[int] = set()
@@ -146,7 +111,8 @@ class Codes:
         """Know no source any more."""
         self.orders: dict[str | None, dict[Hashable, int]] = {}
         self.holes = 0
-        self.count, self.level = 1, array("q", [1])  # code 0 is DONE
+        self.count, self.level = 1, DONE_LEVEL
+        self.refs = self.row_of = self.watch = DONE_ROWS
         self.extra, self.names, self.free = [None], [None], []
         self.loose, self.delivered = [], []  # codes that no held row names any more; ids delivered, not yet DONE
         self.lexicon = None  # the names of the batch that all codes are from; `origin`: their numbers there
@@ -157,7 +123,10 @@ class Codes:
     def make_room(self, count: cython.Py_ssize_t) -> cython.void:
         """Be ready for codes below a count."""
         if count > len(self.level):
-            self.level = longer(self.level, "q", max(count, 2 * len(self.level)))
+            room: cython.Py_ssize_t = max(count, 2 * len(self.level))
+            self.level = longer(self.level, "q", room)
+            self.refs, self.row_of = longer(self.refs, "i", room), longer(self.row_of, "i", room)
+            self.watch = longer(self.watch, "i", room)
 
     @cython.ccall
     def code(self, label: object, name: object) -> cython.longlong:
@@ -218,8 +187,8 @@ class Codes:
         if self.cyclic and code == DONE:
             code = self._new(name)
             self.level[code] = 1
+            self.source(code)
             self.retire(code)
-            self.source(code).retired = True
         return code
 
     def level_of(self, code: cython.longlong) -> int:
@@ -250,10 +219,10 @@ class Codes:
             own = rows.own[place]
             if own >= 0:
                 rows.own[place] = self._enter(rows, names, entered, own)
+                for at in range(rows.start[place], rows.start[place + 1]):
+                    rows.need[at] = self._enter(rows, names, entered, rows.need[at])
             elif own < -1:  # an unusable row that has an id
                 rows.own[place] = -2 - self._enter(rows, names, entered, -2 - own)
-            for at in range(rows.start[place], rows.start[place + 1]):
-                rows.need[at] = self._enter(rows, names, entered, rows.need[at])
         if names is None:
             self.extra.extend([None] * (self.count - 1))
             for place in range(1, self.count):
@@ -317,18 +286,17 @@ class Codes:
     @cython.ccall
     def retire(self, code: cython.longlong) -> object:
         """Note that the id of a code stands for DONE; the code is used again once no held row names it."""
-        source: Source = self.extra[code]
-        if source is not None:
-            source.retired = True
+        if self.refs[code] or self.extra[code] is not None:
+            self.source(code).retired = True
         self.loose.append(code)
 
     @cython.ccall
     def let_go(self, code: cython.longlong) -> object:
         """Use the code of a delivered id again, unless a held row names it or it is to be written."""
         source: Source = self.extra[code]
-        if self.names[code] is None:
-            return  # it is free already
-        if source is None or (source.retired and source.refs == 0 and not source.noted):
+        if self.names[code] is None or self.refs[code]:
+            return  # it is free already, or not yet
+        if source is None or (source.retired and not source.noted):
             self.recycle(code)
 
     @cython.cfunc

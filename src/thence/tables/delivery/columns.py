@@ -103,6 +103,22 @@ class Columns:
                 f"to a {own}; cast one of them"
             )
 
+    def lacks_known(self, name: str, has: Iterable[str]) -> MisuseError:
+        """Return the error that says a table of known ids lacks a column."""
+        wanted = ", ".join(dict.fromkeys([*self.key, self.message]))
+        return MisuseError(
+            Argument("known"), f" has no column {name!r}; it has {', '.join(has) or 'no column at all'}. It needs the "
+            f"columns of the key and of the ids: {wanted}",
+        )  # fmt: skip
+
+    def check_known(self, name: str, ours: str, own: Family | None, theirs: str, other: Family | None) -> None:
+        """Refuse a column of known ids whose type says that no value of the rows is among them."""
+        if own != other and "null" not in (own, other):
+            raise MisuseError(
+                f"column {name!r} is {ours}, and in ", Argument("known"), f" it is {theirs}: a "
+                f"{other or 'nested value'} is never equal to a {own or 'nested value'}; cast one of them",
+            )  # fmt: skip
+
     def with_key(self, key: Iterable[str]) -> Columns:
         """Return the same names with another key."""
         return Columns.__new__(Columns)._set(**vars(self) | {"key": tuple(key)})

@@ -5,7 +5,7 @@
 `Rule` builds on this class. After `by_completion` a row that is free *starts*: it leaves with its outcome, and its
 effects stay held until `done`. A started row can also be skipped, dead-lettered with what is behind it, or withdrawn.
 
-*Invariant.* A started row is in `started` and not in `kept`. Its source still names it, so that a second row of one
+*Invariant.* A started row is in `started` and is not held. Its source still names it, so that a second row of one
 id is a duplicate and the root of a wait ends at it. All its causes are met, so it is on no cycle.
 """
 
@@ -21,11 +21,13 @@ except ModuleNotFoundError:
 from thence.tables.delivery.outcome import KINDS, Kind
 
 if cython.compiled:
-    from cython.cimports.thence.tables.delivery.codes_cy import Row, Source, held_row
+    from cython.cimports.thence.tables.delivery.codes_cy import Source
+    from cython.cimports.thence.tables.delivery.held_cy import HERE, STARTED
     from cython.cimports.thence.tables.delivery.outcome_cy import Outcomes
     from cython.cimports.thence.tables.delivery.sources_cy import Sources
 else:
-    from thence.tables.delivery.codes_cy import Row, Source, held_row
+    from thence.tables.delivery.codes_cy import Source
+    from thence.tables.delivery.held_cy import HERE, STARTED
     from thence.tables.delivery.outcome_cy import Outcomes
     from thence.tables.delivery.sources_cy import Sources
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from thence.tables.delivery.outcome_cy import Outcome
     from thence.tables.delivery.reading import Reading
 
-QUARANTINED: cython.int = KINDS.index(Kind.QUARANTINED)
+QUARANTINED = cython.declare(cython.int, KINDS.index(Kind.QUARANTINED))
 
 
 @cython.cclass
@@ -64,7 +66,7 @@ class Completion(Sources):
         raise NotImplementedError
 
     @cython.cfunc
-    def unplaced(self, row: Row, kind: cython.int, reason: object, out: Outcomes) -> cython.Py_ssize_t:
+    def unplaced(self, row: cython.int, kind: cython.int, reason: object, out: Outcomes) -> cython.Py_ssize_t:
         """Say that a held row leaves without a position."""
         raise NotImplementedError
 
@@ -75,27 +77,29 @@ class Completion(Sources):
         self, label: object, code: cython.longlong, number: cython.longlong, ticket: cython.longlong
     ) -> cython.void:
         """Note that a free row leaves."""
-        source: Source = self.source(code)
-        row: Row = held_row(ticket, label, code, number)
-        row.here = False
+        row: cython.int = self.new_row(ticket, label, code, number)
+        source: Source
+        self.row_state[row] = STARTED
         self.started[ticket] = row
         if self.cyclic:
-            source.row = row
+            self.row_of[code] = row
             return
+        source = self.source(code)
         if source.held is None:
             source.held = {}
         source.held[number] = row
         source.numbers = None
 
     @cython.cfunc
-    def stop(self, ticket: cython.longlong) -> Row:
-        """Take a running row out, and return it."""
-        row: Row = self.started.pop(ticket)
-        source: Source = self.source(row.code)
+    def stop(self, ticket: cython.longlong) -> cython.int:
+        """Take a row out of the started ones; return its place, which is to be freed."""
+        row: cython.int = self.started.pop(ticket)
+        source: Source
         if self.cyclic:
-            source.row = None
+            self.row_of[self.row_code[row]] = 0
         else:
-            del source.held[row.number]
+            source = self.source(self.row_code[row])
+            del source.held[self.row_number[row]]
             source.numbers = None
             if not source.held:
                 source.held = None
@@ -104,86 +108,85 @@ class Completion(Sources):
     def done(self, ticket: cython.longlong) -> list[Outcome]:
         """Say that the handler of a started row has finished; return the rows that are free now."""
         out: Outcomes = self.begun(None)
-        row: Row = self.stop(ticket)
-        self.met(row.code, row.number)
-        self.cascade(row.code, out)
+        row: cython.int = self.stop(ticket)
+        code: cython.longlong = self.row_code[row]
+        self.met(code, self.row_number[row])
+        self.free_row(row)
+        self.cascade(code, out)
         return out.listed()
 
     def skip(self, ticket: cython.longlong, why: str) -> list[Outcome]:
         """Give up a started row as a cause; its effects are released without it."""
         out: Outcomes = self.begun(None)
-        row: Row = self.stop(ticket)
-        if row.number > self.level[row.code]:
-            self.waive(row.code, row.number)
+        row: cython.int = self.stop(ticket)
+        code: cython.longlong = self.row_code[row]
+        if self.row_number[row] > self.level[code]:
+            self.waive(code, self.row_number[row])
+        self.free_row(row)
         self.why = f", {why}"
-        self.cascade(row.code, out)
+        self.cascade(code, out)
         self.why = ""
         return out.listed()
 
     def met_elsewhere(self, names: list) -> list[Outcome]:
         """Count causes that have not arrived as delivered: the target has them. Explicit causes only."""
         out: Outcomes = self.begun(None)
-        source: Source
         code: cython.longlong
         for name in names:
             code = self.known(None, name)
-            if code < 0 or self.level[code] > 0:
-                continue
-            source = self.extra[code]
-            if source is None or source.row is None:
+            if code >= 0 and self.level[code] < 1 and not self.row_of[code]:
                 self.met(code, 1)
                 self.cascade(code, out)
         return out.listed()
 
     def unarrived(self, ticket: cython.longlong) -> list[str]:
         """Return the causes of a held row of which nothing has arrived."""
-        row: Row = self.kept[ticket]
         found: list = []
-        source: Source
-        for need in row.waited:
-            source = self.source(need[0])
-            if self.level[cython.cast(cython.longlong, need[0])] < 1 and source.row is None and not source.quarantined:
-                found.append(self.text(need[0]))
+        code: cython.longlong
+        for need in self.pairs(self.place_of(ticket), True):
+            code = need[0]
+            if self.level[code] < 1 and not self.row_of[code] and not self.source(code).quarantined:
+                found.append(self.text(code))
         return found
 
     def lacks_arrival(self, name: str) -> bool:
         """Tell whether a held row waits for a cause of which nothing has arrived. Explicit causes only."""
         code: cython.longlong = self.known(None, name)
-        source: Source
-        if code < 0 or self.level[code] > 0:
+        if code < 0 or self.level[code] > 0 or self.row_of[code] or not self.watch[code]:
             return False
-        source = self.source(code)
-        return source.row is None and source.watchers is not None and not source.quarantined
+        return not self.source(code).quarantined
 
     # -- a row that is taken back ----------------------------------------------------------------------------------
 
     def withdraw(self, ticket: cython.longlong) -> None:
         """Take back a row that is held or has started: as if it had never come."""
-        row: Row = self.kept.get(ticket)
-        source: Source
-        if row is None:
-            row = self.stop(ticket)
+        row: cython.int = self.place_of(ticket)
+        if row:
+            self.detach(row)
         else:
-            self.remove(row)
-        source = self.source(row.code)
+            row = self.stop(ticket)
+        label, waited = self.labels.get(row), self.pairs(row, True)
+        code: cython.longlong = self.row_code[row]
+        source: Source = self.source(code)
+        self.free_row(row)
         source.seen -= 1
-        for need in row.waited:
-            self.forget(row.label, need[0])
-        self.forget(row.label, row.code)
+        for need in waited:
+            self.forget(label, need[0])
+        self.forget(label, code)
 
     @cython.cfunc
     def forget(self, label: object, code: cython.longlong) -> cython.void:
         """Drop an id of which nothing is known any more."""
         source: Source = self.source(code)
-        used: cython.bint = source.row is not None or source.watchers is not None or source.quarantined
-        if self.cyclic and self.level[code] < 1 and not used and source.refs == 0:
+        used: cython.bint = source.quarantined or self.refs[code] or self.row_of[code]
+        if self.cyclic and self.level[code] < 1 and not used:
             self.orders[label].pop(self.names[code], None)
             self.recycle(code)
 
     # -- causes that are given up ----------------------------------------------------------------------------------
 
     @cython.cfunc
-    def give_up_root(self, row: Row, out: Outcomes) -> cython.void:
+    def give_up_root(self, row: cython.int, out: Outcomes) -> cython.void:
         """Give up the cause at the root of a held row's wait."""
         need: tuple = self.root(row, {})
         if need is None:
@@ -195,48 +198,51 @@ class Completion(Sources):
         """Give up a cause by name: rows that are blocked by it go on, and so do those that name it later."""
         out: Outcomes = self.begun(into)
         code: cython.longlong
-        source: Source
+        row: cython.int
         self.why = f", {why}"
         if self.lexicon is not None:
             self.settle()
         for label in list(self.orders):
             row = self.blocked_by(cause, label)
-            if row is not None:
+            if row:
                 self.give_up_root(row, out)
             elif self.cyclic:
                 code = self.code(label, cause)
-                source = self.extra[code]
-                if self.level[code] < 1 and (source is None or source.row is None):
+                if self.level[code] < 1 and not self.row_of[code]:
                     self.waive(code, 1)
+                    self.cascade(code, out)  # rows may wait for it that wait for something else first
         self.why = ""
         return out.listed() if into is None else []
 
     @cython.cfunc
-    def blocked_by(self, cause: str, label: object) -> Row:
-        """Return the first held row of an order that is blocked by this cause, or None."""
-        row: Row
+    def blocked_by(self, cause: str, label: object) -> cython.int:
+        """Return the first held row of an order that is blocked by this cause, or 0."""
+        row: cython.int = self.head
         found: dict = {}
-        for each in self.kept.values():
-            row = each
-            if row.code >= 0 and row.label == label:
+        while row:
+            if self.row_code[row] >= 0 and self.labels.get(row) == label:
                 need: tuple = self.blocker(row, self.root(row, found))
                 if self.name(need[0], need[1]) == cause:
                     return row
-        return None
+            row = self.row_after[row]
+        return 0
 
     # -- dead letters ----------------------------------------------------------------------------------------------
 
     def dead_letter(self, ticket: cython.longlong, why: str) -> list[Outcome]:
         """Set aside a started row, and return the held rows behind it, which are set aside with it."""
         out: Outcomes = self.begun(None)
-        row: Row = self.stop(ticket)
-        self.bury(row.code, row.number, why, out)
+        row: cython.int = self.stop(ticket)
+        code: cython.longlong = self.row_code[row]
+        number: cython.longlong = self.row_number[row]
+        self.free_row(row)
+        self.bury(code, number, why, out)
         return out.listed()
 
     @cython.cfunc
     def bury(self, code: cython.longlong, number: cython.longlong, reason: str, out: Outcomes) -> cython.void:
         """Mark a number of a source as dead, and remove every held row that needs it, directly or not."""
-        effect: Row
+        effect: cython.int
         source: Source
         stack: list = [(code, number)]
         removed: list = []
@@ -246,26 +252,26 @@ class Completion(Sources):
             source.quarantined = self.cyclic
             lowest = self.dead.get(code)
             self.dead[code] = number if lowest is None else min(number, lowest)
-            for each in self.effects(code, source):
+            for each in self.effects(code):
                 effect = each
-                if effect.here:
-                    self.remove(effect)
-                    removed.append(effect)
-                    stack.append((effect.code, effect.number))
-        for each in sorted(removed, key=_ticket):
+                if self.row_state[effect] == HERE:
+                    self.detach(effect)
+                    removed.append((self.row_ticket[effect], effect))
+                    stack.append((self.row_code[effect], self.row_number[effect]))
+        for _, each in sorted(removed):
             self.unplaced(each, QUARANTINED, reason, out)
+            self.free_row(each)
 
     @cython.cfunc
-    def effects(self, code: cython.longlong, source: Source) -> list:
+    def effects(self, code: cython.longlong) -> list:
         """Return the held rows that need what is dead of a source."""
-        row: Row
         found: list = []
-        if self.cyclic:  # what was skipped before is not waited for
-            return [] if source.watchers is None or self.level[code] > 0 else list(source.watchers)
-        for each in self.kept.values():
-            row = each
-            if self.behind(row.waited) is not None:
-                found.append(row)
+        need: cython.int = self.watch[code]
+        if not self.cyclic:
+            return [row for row in self.places() if self.behind(self.pairs(row, True)) is not None]
+        while need and self.level[code] < 1:  # what was skipped before is not waited for
+            found.append(self.need_row[need])
+            need = self.need_after[need]
         return found
 
     @cython.cfunc
@@ -276,7 +282,3 @@ class Completion(Sources):
             if lowest is not None and need[1] >= lowest:
                 return self.name(need[0], need[1])
         return None
-
-
-def _ticket(row: Row) -> int:
-    return row.ticket

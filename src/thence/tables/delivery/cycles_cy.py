@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-# C types are in sources_cy.pxd and outcome_cy.pxd, where mypy does not see them.
+# C types are in codes_cy.pxd and held_cy.pxd, where mypy does not see them.
 """Cycles of explicit causes among held rows.
 
 *Invariant.* The rows on a cycle with a new row are those that it waits for and that wait for it, by way of held rows.
@@ -17,14 +17,17 @@ try:
 except ModuleNotFoundError:
     from thence import _cython as cython
 
+from thence.tables.delivery.outcome_cy import longer
 from thence.tables.delivery.possible_cycles_cy import ALONE, Outlook, number_components
 
 if cython.compiled:
     from cython.cimports.thence.tables.delivery.coded_rows_cy import CodedRows
-    from cython.cimports.thence.tables.delivery.codes_cy import Codes, Row, Source
+    from cython.cimports.thence.tables.delivery.codes_cy import Codes
+    from cython.cimports.thence.tables.delivery.held_cy import NO_LONGS
 else:
     from thence.tables.delivery.coded_rows_cy import CodedRows
-    from thence.tables.delivery.codes_cy import Codes, Row, Source
+    from thence.tables.delivery.codes_cy import Codes
+    from thence.tables.delivery.held_cy import NO_LONGS
 
 
 @cython.final
@@ -32,7 +35,8 @@ else:
 class Cycles:
     """The search while rows that came together are taken; `coming` is what was read of those from ticket `first` on."""
 
-    kept: dict
+    causes: cython.longlong[::1]
+    effects: cython.longlong[::1]
     coming: CodedRows
     first: cython.longlong
     end: cython.longlong
@@ -42,48 +46,53 @@ class Cycles:
     outlook: object
     groups: dict
 
-    def __init__(self, kept: dict) -> None:
-        """Search among these held rows, by ticket."""
-        self.kept = kept
+    def __init__(self) -> None:
+        """Begin; `causes` and `effects` say of each held row in which walk it was last reached from either side."""
         self.epoch = 0
-        self.expect(0, None, 0, 0)
+        self.causes = self.effects = NO_LONGS
+        self.expect(0, 0, None, 0, 0)
 
     @cython.ccall
     def expect(
-        self, first: cython.longlong, coming: CodedRows | None, place: cython.longlong, end: cython.longlong
-    ) -> object:
+        self, held: cython.longlong, first: cython.longlong, coming: CodedRows | None, place: cython.longlong,
+        end: cython.longlong,
+    ) -> object:  # fmt: skip
         """Begin with the rows from a place of a batch on, up to another; the next ticket is `first`."""
         self.first, self.coming, self.place = first, coming, place
         self.end = first + end - place
-        self.outlook = None if coming is None else Outlook(len(self.kept) + end - place, self.end)
+        self.outlook = None if coming is None else Outlook(held + end - place, self.end)
         self.walked = 0
         self.groups = {}  # by ticket, of rows that can be on a cycle, the group that walks stay in
         return None
 
     @cython.ccall
-    def of(self, sources: Codes, row: Row) -> list:
+    def of(self, sources: Codes, row: cython.int) -> list:
         """Return the held rows that are on a cycle with this one, in arrival order, or nothing."""
+        ticket: cython.longlong = sources.row_ticket[row]
         if self.outlook is None:
             return self._walk(sources, row, None)
-        if self.walked > self.outlook.patience and row.ticket < self.end:
-            self._look(sources, row.ticket, self.outlook.reach(row.ticket))
-        group = self.groups.get(row.ticket)
-        return [] if group is None and row.ticket < self.outlook.seen else self._walk(sources, row, group)
+        if self.walked > self.outlook.patience and ticket < self.end:
+            self._look(sources, ticket, self.outlook.reach(ticket))
+        group = self.groups.get(ticket)
+        return [] if group is None and ticket < self.outlook.seen else self._walk(sources, row, group)
 
     # -- one row ---------------------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def _walk(self, sources: Codes, row: Row, group: object) -> list:
+    def _walk(self, sources: Codes, row: cython.int, group: object) -> list:
         """Walk from a row to both sides, within its group; None: through all that is held."""
         before: list = [row]
         behind: list = [row]
         reached: list = []
+        if len(self.causes) < len(sources.row_ticket):
+            self.causes = longer(self.causes, "q", len(sources.row_ticket))
+            self.effects = longer(self.effects, "q", len(sources.row_ticket))
         self.epoch += 1
-        while before and behind and row.causes != self.epoch and row.effects != self.epoch:
+        while before and behind and self.causes[row] != self.epoch and self.effects[row] != self.epoch:
             self._to_causes(sources, before.pop(), group, before, reached)
             self._to_effects(sources, behind.pop(), group, behind)
             self.walked += 1
-        if row.causes != self.epoch and row.effects != self.epoch:
+        if self.causes[row] != self.epoch and self.effects[row] != self.epoch:
             return []
         while before:
             self._to_causes(sources, before.pop(), group, before, reached)
@@ -91,59 +100,60 @@ class Cycles:
             self._to_effects(sources, behind.pop(), group, behind)
             self.walked += 1
         self.walked += len(reached)
-        return sorted([each for each in reached if self._both(each)], key=_ticket)
+        both: list = []
+        for each in reached:
+            row = each
+            if self.effects[row] == self.epoch:
+                both.append((sources.row_ticket[row], row))
+        return [each for _, each in sorted(both)]
 
     @cython.cfunc
-    def _both(self, row: Row) -> cython.bint:
-        return row.effects == self.epoch
-
-    @cython.cfunc
-    def _to_causes(self, sources: Codes, row: Row, group: object, stack: list, reached: list) -> cython.void:
+    def _to_causes(self, sources: Codes, row: cython.int, group: object, stack: list, reached: list) -> cython.void:
         """Go on to the held rows that a row waits for; what was given up it does not wait for."""
-        source: Source
-        other: Row
-        code: cython.longlong
-        for need in row.waited:
-            code = need[0]
-            source = sources.extra[code]
-            other = source.row
-            if other is None or sources.level[code] > 0 or other.causes == self.epoch:
-                continue
-            if group is None or self.groups.get(other.ticket) == group:
-                other.causes = self.epoch
-                stack.append(other)
-                reached.append(other)
+        other: cython.int
+        need: cython.int = sources.row_needs[row]
+        while need:
+            if sources.need_before[need] >= 0:
+                other = sources.row_of[sources.need_code[need]]
+                if other and self.causes[other] != self.epoch and self._in(sources, other, group):
+                    self.causes[other] = self.epoch
+                    stack.append(other)
+                    reached.append(other)
+            need = sources.need_next[need]
 
     @cython.cfunc
-    def _to_effects(self, sources: Codes, row: Row, group: object, stack: list) -> cython.void:
+    def _to_effects(self, sources: Codes, row: cython.int, group: object, stack: list) -> cython.void:
         """Go on to the held rows that wait for a row; the start is reached only if an edge leads back to it."""
-        other: Row
-        source: Source = sources.extra[row.code]
-        if source.watchers is None or sources.level[row.code] > 0:
-            return
-        for effect in source.watchers:
-            other = effect
-            if other.here and other.effects != self.epoch and (group is None or self.groups.get(other.ticket) == group):
-                other.effects = self.epoch
+        other: cython.int
+        need: cython.int = sources.watch[sources.row_code[row]]
+        while need:
+            other = sources.need_row[need]
+            if self.effects[other] != self.epoch and self._in(sources, other, group):
+                self.effects[other] = self.epoch
                 stack.append(other)
+            need = sources.need_after[need]
+
+    @cython.cfunc
+    def _in(self, sources: Codes, row: cython.int, group: object) -> cython.bint:
+        return group is None or self.groups.get(sources.row_ticket[row]) == group
 
     # -- all rows --------------------------------------------------------------------------------------------------
 
     @cython.cfunc
     def _look(self, sources: Codes, ticket: cython.longlong, end: cython.longlong) -> cython.void:
         """Group the rows that are held, and those that come after this one up to another."""
-        row: Row
+        row: cython.int = sources.head
         place: cython.Py_ssize_t
         other: cython.longlong
         code: cython.longlong
         tickets: list = []
         needed: list = []
         places: dict = {}
-        for each in self.kept.values():
-            row = each
-            places[row.code] = len(tickets)
-            tickets.append(row.ticket)
-            needed.append([need[0] for need in row.waited])
+        while row:
+            places[sources.row_code[row]] = len(tickets)
+            tickets.append(sources.row_ticket[row])
+            needed.append([need[0] for need in sources.pairs(row, True)])
+            row = sources.row_after[row]
         for other in range(ticket + 1, end):
             place = other - self.first + self.place
             if self.coming.own[place] >= 0:
@@ -160,10 +170,6 @@ class Cycles:
         self.walked = 0
         self.groups = {tickets[place]: group for place, group in enumerate(groups) if group != ALONE}
         self.outlook.looked(end, bool(self.groups))
-
-
-def _ticket(row: Row) -> int:
-    return row.ticket
 
 
 def _groups(causes: list[list[int]]) -> list[int]:

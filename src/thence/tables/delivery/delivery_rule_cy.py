@@ -6,21 +6,19 @@
 # C types are in the .pxd files of the modules below it, where mypy does not see them.
 """The delivery rule of one key: rows in arrival order in, outcomes out.
 
-*Invariant.* Each row that was taken leaves exactly once, as an `Outcome`, or is in `kept`. Outcomes depend on the rows
+*Invariant.* Each row that was taken leaves exactly once, as an `Outcome`, or is held. Outcomes depend on the rows
 and the policy alone, not on how the rows are batched. The order of events at a row: its time, the row itself, whatever
 it sets free (the row that came first among the free goes next), then the policy's look at the rows held longest.
 
-Rows come by name one by one (`push`), or as numbers in a batch (`take`). The sources of a key are in `codes_cy.py`,
-what is known of them, holes and roots in `sources_cy.py`, time and explanations in `waits_cy.py`, cycles in
-`cycles_cy.py`. `_leave` says how a row leaves, `met` that its effects need not wait for it: at once, or when its
-handler is done (`completion_cy.py`).
+Rows come by name one by one (`push`), or as numbers in a batch (`take`). Held rows are in `held_cy.py`, the sources of
+a key in `codes_cy.py`, what is known of them, holes and roots in `sources_cy.py`, time and explanations in
+`waits_cy.py`, cycles in `cycles_cy.py`. `_leave` says how a row leaves, `met` that its effects need not wait for it: at
+once, or when its handler is done (`completion_cy.py`).
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import deque
-from heapq import heappop
 from math import inf, nan
 from typing import TYPE_CHECKING
 
@@ -32,18 +30,20 @@ except ModuleNotFoundError:
 from thence.errors import MisuseError, TraceError
 from thence.tables.delivery.codes_cy import FOREVER
 from thence.tables.delivery.cycles_cy import Cycles
+from thence.tables.delivery.held_cy import HeldRow
 from thence.tables.delivery.member_rule import refusal
 from thence.tables.delivery.outcome import KINDS, Kind, listed
-from thence.tables.delivery.sources_cy import STALE
 
 if cython.compiled:
     from cython.cimports.thence.tables.delivery.coded_rows_cy import CodedRows
-    from cython.cimports.thence.tables.delivery.codes_cy import Row, Source, held_row, in_hole
+    from cython.cimports.thence.tables.delivery.codes_cy import Source, in_hole
+    from cython.cimports.thence.tables.delivery.held_cy import HERE
     from cython.cimports.thence.tables.delivery.outcome_cy import Outcomes
     from cython.cimports.thence.tables.delivery.waits_cy import Waits
 else:
     from thence.tables.delivery.coded_rows_cy import CodedRows
-    from thence.tables.delivery.codes_cy import Row, Source, held_row, in_hole
+    from thence.tables.delivery.codes_cy import Source, in_hole
+    from thence.tables.delivery.held_cy import HERE
     from thence.tables.delivery.outcome_cy import Outcomes
     from thence.tables.delivery.waits_cy import Waits
 
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from thence.tables.delivery.policy import Policy
     from thence.tables.delivery.reading import Read, Reading
 
-DELIVERED: cython.int = KINDS.index(Kind.DELIVERED)
-RELEASED: cython.int = KINDS.index(Kind.RELEASED)
-LATE: cython.int = KINDS.index(Kind.LATE)
-DUPLICATE: cython.int = KINDS.index(Kind.DUPLICATE)
-BLOCKED: cython.int = KINDS.index(Kind.BLOCKED)
-QUARANTINED: cython.int = KINDS.index(Kind.QUARANTINED)
+DELIVERED = cython.declare(cython.int, KINDS.index(Kind.DELIVERED))
+RELEASED = cython.declare(cython.int, KINDS.index(Kind.RELEASED))
+LATE = cython.declare(cython.int, KINDS.index(Kind.LATE))
+DUPLICATE = cython.declare(cython.int, KINDS.index(Kind.DUPLICATE))
+BLOCKED = cython.declare(cython.int, KINDS.index(Kind.BLOCKED))
+QUARANTINED = cython.declare(cython.int, KINDS.index(Kind.QUARANTINED))
 
 
 @cython.final
@@ -71,7 +71,6 @@ class Rule(Waits):
     after_rows: cython.longlong
     after_seconds: cython.double
     held_limit: cython.longlong
-    queue: object
     cycles: object
     single: Outcomes
     need: cython.int[::1]
@@ -84,8 +83,7 @@ class Rule(Waits):
         self.after_seconds = inf if policy.after_seconds is None else policy.after_seconds
         self.after_rows, self.held_limit = policy.after_rows or FOREVER, policy.held_limit or FOREVER
         self.limited = self.after_rows < FOREVER or self.held_limit < FOREVER or self.after_seconds < inf
-        self.queue = deque()  # held rows in arrival order where there is a limit; some may have left
-        self.cycles = Cycles(self.kept)
+        self.cycles = Cycles()
         self.single = None
         self.need, self.wanted = array("i"), array("q")
 
@@ -99,7 +97,7 @@ class Rule(Waits):
             self._refuse(-1 if message is None or not self.cyclic else self.code(None, str(message)), read, ahead, out)
         else:
             self._read(read, ahead, out)
-        if self.limited and self.kept:
+        if self.limited and self.held:
             self._enforce(out)
         self._end()
         return out.listed()
@@ -120,7 +118,7 @@ class Rule(Waits):
         self.moment = moment
         self.enter(rows, first, last)
         if self.cyclic:
-            self.cycles.expect(self.rows + 1, rows, first, last)
+            self.cycles.expect(self.held, self.rows + 1, rows, first, last)
         self.need, self.wanted = rows.need, rows.wanted
         for place in range(first, last):
             ahead: cython.double = self._next(time[place] if timed else nan)
@@ -137,10 +135,10 @@ class Rule(Waits):
                 else:
                     self._read(read, ahead, out)
                     self.need, self.wanted = rows.need, rows.wanted
-            if self.limited and self.kept:
+            if self.limited and self.held:
                 self._enforce(out)
         if self.cyclic:
-            self.cycles.expect(0, None, 0, 0)
+            self.cycles.expect(0, 0, None, 0, 0)
         self.need, self.wanted = array("i"), array("q")
         self._end()
 
@@ -175,13 +173,10 @@ class Rule(Waits):
     @cython.cfunc
     def _refuse(self, code: cython.longlong, why: object, ahead: cython.double, out: Outcomes) -> cython.void:
         """Quarantine a row as it comes; its id, if it has one, counts as quarantined."""
-        source: Source
         out.add(self.rows, QUARANTINED, self.doubting(why, ahead))
-        if self.cyclic and code >= 0 and self.level[code] < 1:
-            source = self.source(code)
-            if source.row is None:
-                source.quarantined = True
-                self.note(code)
+        if self.cyclic and code >= 0 and self.level[code] < 1 and not self.row_of[code]:
+            self.source(code).quarantined = True
+            self.note(code)
 
     @cython.cfunc
     def _read(self, read: tuple, ahead: cython.double, out: Outcomes) -> cython.void:
@@ -207,7 +202,7 @@ class Rule(Waits):
         at: cython.Py_ssize_t
         source: Source = self.extra[own]
         met: cython.bint = True
-        if source is not None or self.level[own] >= number:
+        if source is not None or self.level[own] >= number or self.row_of[own]:
             repeat: object = self.repeat(source, own, number)
             if repeat is not None:
                 out.add(self.rows, DUPLICATE, self.doubting(repeat, ahead))
@@ -227,24 +222,26 @@ class Rule(Waits):
             return
         if met:
             gap: tuple = self.absent(self._needs(first, last, False)) if self.holes else None
-            self._leave(self.rows, own, number, (), self.now, ahead, gap, out)
+            self._leave(self.rows, own, number, 0, self.now, ahead, gap, out)
             self._deliver(label, own, number, self.rows)
-            source = self.extra[own]
-            if source is not None and source.watchers is not None and self.started is None:
+            if self.watch[own] and self.started is None:
                 self.cascade(own, out)
             return
-        row: Row = held_row(self.rows, label, own, number)
-        row.needs = row.waited = self._needs(first, last, True)
-        if self.holes:
-            row.needs = [need for need in self._needs(first, last, False) if self.lacks(need[0], need[1])]
-        row.since, row.ahead, row.came = self.now, ahead, self.moment
-        self.keep(row)
-        if self.cyclic:
-            source = self.extra[own]
-            if source.watchers is not None:
-                members: list = self.cycles.of(self, row)
-                if members:
-                    self._quarantine(members, out)
+        row: cython.int = self.new_row(self.rows, label, own, number)
+        need: cython.int = 0
+        wanted: cython.longlong = 1
+        for at in range(first, last):
+            if not self.cyclic:
+                wanted = self.wanted[at]
+            met = self.level[self.need[at]] >= wanted
+            if not met or (self.holes and self.lacks(self.need[at], wanted)):
+                need = self.new_need(row, need, self.need[at], wanted, not met)
+        self.row_since[row], self.row_ahead[row], self.row_came[row] = self.now, ahead, self.moment
+        self.hold(row)
+        if self.cyclic and self.watch[own]:
+            members: list = self.cycles.of(self, row)
+            if members:
+                self._quarantine(members, out)
 
     @cython.cfunc
     def _needs(self, first: cython.Py_ssize_t, last: cython.Py_ssize_t, unmet: cython.bint) -> list:
@@ -259,18 +256,6 @@ class Rule(Waits):
                 found.append((self.need[at], wanted))
         return found
 
-    @cython.ccall
-    def keep(self, row: Row) -> object:
-        """Hold a row; a receiver with a rule of its own holds its rows itself, and here they are only listed."""
-        if row.code < 0:
-            self.kept[row.ticket] = row
-        else:
-            self.hold(row)
-        if self.limited:
-            self.queue.append(row)
-            if len(self.queue) > 2 * len(self.kept) + STALE:
-                self.queue = deque(self.kept.values())
-
     @cython.cfunc
     def _deliver(
         self, label: object, code: cython.longlong, number: cython.longlong, ticket: cython.longlong
@@ -283,33 +268,44 @@ class Rule(Waits):
     @cython.cfunc
     def cascade(self, code: cython.longlong, out: Outcomes) -> cython.void:
         """Let go the rows that a source set free, first come first served, and what they set free."""
-        row: Row
-        gap: tuple
-        ready: list = []
-        self.wake(code, ready)
+        row: cython.int
+        number: cython.longlong
+        ticket: cython.longlong
+        label: object = None
+        gap: tuple = None
+        ready: cython.int = self.wake(code, 0)
         while ready:
-            row = heappop(ready)
-            self.remove(row)
-            gap = self.absent(row.needs) if self.holes else None
-            self._leave(row.ticket, row.code, row.number, row.waited, row.since, row.ahead, gap, out)
-            self._deliver(row.label, row.code, row.number, row.ticket)
+            row = ready
+            ready = self.unqueued(row)
+            self.detach(row)
+            code, number, ticket = self.row_code[row], self.row_number[row], self.row_ticket[row]
+            if self.holes:
+                gap = self.absent(self.pairs(row, False))
+            self._leave(ticket, code, number, row, self.row_since[row], self.row_ahead[row], gap, out)
+            if self.labels:
+                label = self.labels.get(row)
+            self.free_row(row)
+            self._deliver(label, code, number, ticket)
             if self.started is None:
-                self.wake(row.code, ready)
+                ready = self.wake(code, ready)
 
     @cython.cfunc
     def _leave(
-        self, ticket: cython.longlong, own: cython.longlong, number: cython.longlong, waited: object,
+        self, ticket: cython.longlong, own: cython.longlong, number: cython.longlong, row: cython.int,
         since: cython.double, ahead: cython.double, gap: tuple | None, out: Outcomes,
     ) -> cython.void:  # fmt: skip
-        """Give a row that leaves its position, and say how it leaves; `gap`: what it goes without, and how much."""
+        """Give a row that leaves its position, and say how it leaves; `gap`: what it goes without, and how much.
+
+        `row`: its place among the held ones, 0 if it was not held.
+        """
         source: Source
         reason: object = None
         place: cython.Py_ssize_t = out.add(ticket, DELIVERED, None)
         self.position += 1
         out.position[place], out.held_for[place] = self.position, self.rows - ticket
         out.held_seconds[place] = self.seconds(since)
-        if waited:
-            self._waited(waited, out)
+        if row:
+            self._waited(row, out)
         if gap is not None and gap[1]:
             out.kind[place] = RELEASED
             out.missing[place] = self.named(gap[0])
@@ -324,74 +320,76 @@ class Rule(Waits):
             out.reason[place] = reason
 
     @cython.cfunc
-    def _waited(self, waited: object, out: Outcomes) -> cython.void:
+    def _waited(self, row: cython.int, out: Outcomes) -> cython.void:
         """Say what the row that leaves was held for: by the batch's number, or by name."""
-        if self.lexicon is not None and out.lexicon is self.lexicon:
-            for need in waited:
-                out.waits_for(self.origin[cython.cast(cython.longlong, need[0])])
-        else:
-            for text in self.named(waited):
+        need: cython.int = self.row_needs[row]
+        numbered: cython.bint = self.lexicon is not None and out.lexicon is self.lexicon
+        while need:
+            if self.need_waited[need] and numbered:
+                out.waits_for(self.origin[self.need_code[need]])
+            elif self.need_waited[need]:
+                out.waits_for_text(self.name(self.need_code[need], self.need_number[need]))
+            need = self.need_next[need]
+        if self.told:
+            for text in self.told.get(row, ()):
                 out.waits_for_text(text)
 
     @cython.cfunc
     def _quarantine(self, members: list, out: Outcomes) -> cython.void:
         """Set aside rows that are on a cycle."""
-        member: Row
-        source: Source
-        reason: str = f"on a cycle of causes: {listed([self.text(each.code) for each in members])}"
+        row: cython.int
+        code: cython.longlong
+        reason: str = f"on a cycle of causes: {listed([self.text(self.row_code[each]) for each in members])}"
         for each in members:
-            member = each
-            self.remove(member)
-            source = self.source(member.code)
-            source.quarantined = True
-            self.note(member.code)
-            self.unplaced(member, QUARANTINED, reason, out)
+            row = each
+            code = self.row_code[row]
+            self.detach(row)
+            self.source(code).quarantined = True
+            self.note(code)
+            self.unplaced(row, QUARANTINED, reason, out)
+            self.free_row(row)
 
     @cython.cfunc
-    def unplaced(self, row: Row, kind: cython.int, reason: object, out: Outcomes) -> cython.Py_ssize_t:
+    def unplaced(self, row: cython.int, kind: cython.int, reason: object, out: Outcomes) -> cython.Py_ssize_t:
         """Say that a held row leaves without a position."""
-        place: cython.Py_ssize_t = out.add(row.ticket, kind, self.doubting(reason, row.ahead))
-        out.held_for[place], out.held_seconds[place] = self.rows - row.ticket, self.seconds(row.since)
-        self._waited(row.waited, out)
+        ticket: cython.longlong = self.row_ticket[row]
+        place: cython.Py_ssize_t = out.add(ticket, kind, self.doubting(reason, self.row_ahead[row]))
+        out.held_for[place], out.held_seconds[place] = self.rows - ticket, self.seconds(self.row_since[row])
+        self._waited(row, out)
         return place
 
     @cython.cfunc
     def _at_receiver(self, label: object, copy: object, ahead: cython.double, out: Outcomes) -> cython.void:
         """Hand a copy to the receiver of a protocol that has a rule of its own."""
-        row: Row
+        row: cython.int
         receiver = self.foreign.get(label) or self.receiver(label, copy.destination)
         verdict, freed, waits = receiver.arrive(self.rows, copy)
         if verdict == "duplicate":
             reason = self.doubting("it was delivered before, or is held already", ahead)
             out.add(self.rows, DUPLICATE, reason)
         elif verdict == "hold":
-            row = held_row(self.rows, label, -1, 0)
-            row.waited = waits
-            row.since, row.ahead, row.came = self.now, ahead, self.moment
-            self.keep(row)
+            self.keep(HeldRow(self.rows, label, -1, 0, self.now, ahead, self.moment, [], [], waits))
         for ticket in freed:
-            row = self.kept.pop(ticket, None)
-            if row is None:
-                self._leave(ticket, -1, 0, (), self.now, ahead, None, out)
+            row = self.place_of(ticket)
+            if not row:
+                self._leave(ticket, -1, 0, 0, self.now, ahead, None, out)
             else:
-                row.here = False
-                self._leave(ticket, -1, 0, row.waited, row.since, row.ahead, None, out)
+                self.unlist_row(row)
+                self._leave(ticket, -1, 0, row, self.row_since[row], self.row_ahead[row], None, out)
+                self.free_row(row)
 
     # -- causes that do not come -----------------------------------------------------------------------------------
 
     @cython.cfunc
     def _enforce(self, out: Outcomes) -> cython.void:
         """Apply the policy to the rows held longest: theirs is the first deadline."""
-        row: Row
-        queue = self.queue
-        while self.kept:
-            while not queue[0].here:
-                queue.popleft()
-            row = queue[0]
+        row: cython.int
+        while self.held:
+            row = self.head
             why = self._expired(row)
             if why is not None and self.policy.name == "fail":
                 raise TraceError(f"{self.where}{why}: {self.explained(row, {}).reason}")
-            if why is None and len(self.kept) > self.held_limit:
+            if why is None and self.held > self.held_limit:
                 if self.policy.when_full == "fail":
                     reason = self.explained(row, {}).reason
                     raise TraceError(f"{self.where}more than {self.held_limit} rows are held: {reason}")
@@ -401,31 +399,32 @@ class Rule(Waits):
             self._force(row, why, out)
 
     @cython.cfunc
-    def _expired(self, row: Row) -> object:
-        if self.rows - row.ticket >= self.after_rows:
+    def _expired(self, row: cython.int) -> object:
+        if self.rows - self.row_ticket[row] >= self.after_rows:
             return self.policy.after_so_many_rows()
-        return self.policy.after_so_long() if self.seconds(row.since) >= self.after_seconds else None
+        return self.policy.after_so_long() if self.seconds(self.row_since[row]) >= self.after_seconds else None
 
     @cython.cfunc
-    def _force(self, row: Row, why: object, out: Outcomes) -> cython.void:
+    def _force(self, row: cython.int, why: object, out: Outcomes) -> cython.void:
         """Give up roots, and let go whatever that sets free, until this row has left."""
-        if row.code < 0:
+        if self.row_code[row] < 0:
             raise MisuseError(refusal(self.reading))
         self.why = f", {why}"
-        while row.here:
+        while self.row_state[row] == HERE:
             self.give_up_root(row, out)
         self.why = ""
 
     def flush(self, why: str, came_by: int | None = None, into: Outcomes | None = None) -> list[Outcome]:
         """Let go what is held; with `came_by`, only rows that came by then (processing time in milliseconds)."""
         out: Outcomes = self.begun(into)
-        row: Row
-        for each in list(self.kept.values()):
+        row: cython.int
+        for each in self.places():
             row = each
-            if came_by is not None and row.here and row.came > came_by:
+            if self.row_state[row] != HERE:
+                continue
+            if came_by is not None and self.row_came[row] > came_by:
                 break
-            if row.here:
-                self._force(row, why, out)
+            self._force(row, why, out)
         return out.listed() if into is None else []
 
     # -- what is held ----------------------------------------------------------------------------------------------
@@ -434,16 +433,18 @@ class Rule(Waits):
         """Say that the rest is blocked: the input has ended. Under policy='fail' a rest is an error."""
         out: Outcomes = self.begun(into)
         place: cython.Py_ssize_t
-        for each in self.pending():
+        found: dict = {}
+        for row in self.places():
+            each = self.explained(row, found)
             if self.policy.name == "fail":
-                held = f"{len(self.kept)} row{'s' * (len(self.kept) != 1)} held at the end"
+                held = f"{self.held} row{'s' * (self.held != 1)} held at the end"
                 raise TraceError(f"{self.where}{held}: {each.reason}")
-            place = self.unplaced(self.kept[each.ticket], BLOCKED, each.reason, out)
+            place = self.unplaced(row, BLOCKED, each.reason, out)
             out.missing[place], out.blocker[place] = each.missing, each.blocker
         return out.listed() if into is None else []
 
     def clear(self) -> None:
         """Forget what is held and what was delivered, after `finish`."""
-        for each in (self.kept, self.foreign, self.queue):
-            each.clear()
+        self.foreign.clear()
+        self.hold_nothing()
         self.lose_all()

@@ -7,7 +7,7 @@ in one integer (`row_ids`). Rows are read and picked for all keys together, so a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,16 +15,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from thence.tables.contract.numpy_types import Longs
-from thence.tables.delivery.arrow_rows import Leaving, in_utc, joined, leaving, read_batch, times_in
+from thence.tables.delivery.arrow_rows import (
+    Leaving,
+    cut,
+    id_texts,
+    in_utc,
+    joined,
+    leaving,
+    read_batch,
+    read_stamped,
+    times_in,
+)
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome_cy import Outcomes
 from thence.tables.delivery.partition_by_key import runs
 from thence.tables.delivery.reading import Reading
+from thence.tables.delivery.rule_state import know
 from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.without_collection import without_collection
 
 TICKET_BITS = 40
+KNOWN = "__thence_known"
+"""A column of tables that begin, in each key, with ids that count as delivered: 0 in these, 1 in the rows."""
 MOST_CHUNKS = 8
 
 
@@ -159,6 +172,20 @@ class ManyKeys:
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
+    def know(self, rows: pa.RecordBatch, numbers: Longs) -> None:
+        """Count the ids of rows as delivered, though they get no position; `numbers` are those of their keys."""
+        found: dict[int, list[str]] = {}
+        for number, text in zip(
+            numbers.tolist(), id_texts(rows.column(self.setup.columns.message)).to_pylist(), strict=True
+        ):
+            if text:
+                found.setdefault(number, []).append(text)
+        for number, ids in found.items():
+            rule = self.rules[number]
+            know(rule, None, ids)
+            if rule.fresh is not None:
+                rule.fresh += ids
+
     def take(
         self,
         rows: pa.RecordBatch,
@@ -177,43 +204,39 @@ class ManyKeys:
         self.held.compact()
         with without_collection():
             times = times_in(rows, self.setup.columns)
-            coded = None if self.shared is None else read_batch(self.shared, rows, self.setup.columns)
-            out = Outcomes(max(len(rows), 4), None if coded is None else coded.lexicon)
+            stamped = read_stamped(self.setup, rows) if self.setup.by == "stamp" else None
+            coded = read_batch(self.setup, rows) if stamped is None else stamped.coded
+            out = Outcomes(max(len(rows), 4), coded.lexicon)
             for number, start, stop in spans:
                 rule, before = self.rules[number], len(out)
                 came, refused = rule.rows, self.refused.get(number)
-                if coded is not None:
-                    rule.take(coded, start, stop, times, out, moment, refused)
-                else:
-                    part = rows.slice(start, stop - start)
-                    seconds = None if times is None else times[start:stop]
-                    own = read_batch(rule.reading, part, self.setup.columns)
-                    rule.take(own, 0, len(part), seconds, out, moment, refused)
+                if stamped is not None and refused is None:
+                    stamped.settle(rule.reading, start, stop)
+                rule.take(coded, start, stop, times, out, moment, refused)
                 if number in last:
                     rule.finish(out)
                     self.forget(number)
                 going.append(Going(number, came, start, len(out) - before))
-            del coded
+            del coded, stamped
             return self._split(rows if carried is None else carried, spans, going, leaving(out))
 
     def _split(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], out: Leaving) -> pa.RecordBatch:
         """Pick the rows that leave, and hold the others."""
         counts = [each.left for each in going]
-        came = np.repeat([each.came for each in going], counts)
-        places = out.tickets - came - 1 + np.repeat([each.start for each in going], counts)
-        old = np.flatnonzero(out.tickets <= came)
-        here = np.ones(len(rows), bool)
-        here[np.delete(places, old)] = False
+        places = out.tickets + np.repeat([each.start - each.came - 1 for each in going], counts)
+        old = np.flatnonzero(places < np.repeat([each.start for each in going], counts))
+        if len(places) - len(old) < len(rows):
+            here = np.ones(len(rows), bool)
+            here[np.delete(places, old)] = False
+            self._hold(rows, spans, going, np.flatnonzero(here))
         picked = rows
         if len(old):
             ids = row_ids(np.repeat([each.number for each in going], counts)[old], out.tickets[old])
             self._note(ids)
             picked = pa.concat_batches([rows, self.held.pop(ids)])
             places[old] = len(rows) + np.arange(len(old))
-        if len(places) != len(picked) or bool((places != np.arange(len(places))).any()):
+        if len(places) != len(picked) or bool((places[1:] < places[:-1]).any()):
             picked = picked.take(pa.array(places))
-        if here.any():
-            self._hold(rows, spans, going, np.flatnonzero(here))
         return joined(picked, out.columns)
 
     def _note(self, ids: Longs) -> None:
@@ -271,7 +294,7 @@ def delivered(
     """
     keys, number = ManyKeys(setup), -1
     last: Key | None = None
-    for batch in batches:
+    for batch in chain.from_iterable(cut(batch, setup.columns) for batch in batches):
         starts = runs(batch, key)
         values = [batch.column(name).take(pa.array(starts)).to_pylist() for name in key]
         found: list[Key] = list(zip(*values, strict=True)) if key else [()] * len(starts)
@@ -288,7 +311,10 @@ def delivered(
                 number += 1
                 keys.begin(number, each)
         last = found[-1]
-        spans = [Span(first + n, *span) for n, span in enumerate(pairwise([*starts.tolist(), len(batch)]))]
+        bounds = [*starts.tolist(), len(batch)]
+        if KNOWN in batch.schema.names:
+            batch, bounds = _without_known(keys, batch, first, bounds)
+        spans = [Span(first + n, *span) for n, span in enumerate(pairwise(bounds))]
         rows = in_utc(batch.drop_columns(list(drop)) if drop else batch)
         only = None if carried is None else rows.select(list(carried))
         out = keys.take(rows, spans, ended=range(first, number), carried=only)
@@ -298,6 +324,17 @@ def delivered(
         rest = keys.end(number)
         if rest is not None:
             yield rest
+
+
+def _without_known(
+    keys: ManyKeys, batch: pa.RecordBatch, first: int, bounds: list[int]
+) -> tuple[pa.RecordBatch, list[int]]:
+    """Count known ids as delivered; return the other rows, and where each key begins among them."""
+    known = batch.column(KNOWN).to_numpy() == 0
+    numbers = first + np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    keys.know(batch.filter(pa.array(known)), numbers[known])
+    before = np.concatenate([[0], np.cumsum(~known)])
+    return batch.filter(pa.array(~known)).drop_columns([KNOWN]), before[bounds].tolist()
 
 
 def same_key(key: Key) -> Key:

@@ -207,7 +207,7 @@ class Orderer:
             raise MisuseError(f"a key cannot be kept: {error}; texts and numbers are accepted") from None
         blobs = []
         for key, rule in self.keys.items():
-            rows = [write(self._held[key][ticket]) for ticket in rule.kept]
+            rows = [write(self._held[key][ticket]) for ticket in rule.tickets()]
             extra = pack({}, {"length": ("q", ints(map(len, rows))), "rows": ("b", b"".join(rows))})
             blobs.append(encode_state(state_of(rule), extra))
         header = {"by": self.by, "key": list(self.columns.key)}
@@ -237,7 +237,7 @@ class Orderer:
             _, rows = unpack(extra)
             parts = spans(rows.get("length", ()))
             self.keys[key] = rule
-            self._held[key] = {t: read(rows["rows"][part]) for t, part in zip(rule.kept, parts, strict=True)}
+            self._held[key] = {t: read(rows["rows"][part]) for t, part in zip(rule.tickets(), parts, strict=True)}
         return self
 
     def _rule(self, key: Key) -> Rule:

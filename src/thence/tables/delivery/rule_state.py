@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import isnan, nan
+from typing import Any
 
 from thence.core.model.plain import Field
-from thence.tables.delivery.codes_cy import DONE, Row
+from thence.tables.delivery.codes_cy import DONE
 from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.held_cy import HeldRow
 from thence.tables.delivery.member_rule import ForeignRule
 from thence.tables.delivery.packing import Texts
 from thence.tables.delivery.policy import Policy
@@ -43,7 +45,7 @@ def state_of(rule: Rule) -> State:
         state.orders.append(OrderColumns(label, receiver=receiver.dump(), me=receiver.receiver.me))
     for label, sources in rule.orders.items():
         state.orders.append(_order(label, sources, rule))
-    state.held = _held_rows(rule, list(rule.kept.values()))
+    state.held = _held_rows(rule, rule.rows_held())
     return state
 
 
@@ -80,15 +82,15 @@ def _sources(rule: Rule, values: list[Hashable]) -> SourceColumn:
     return ints(values) if rule.reading.by == "stamp" else Texts.of(values)  # type: ignore[arg-type]
 
 
-def _held_rows(rule: Rule, rows: list[Row]) -> HeldColumns:
+def _held_rows(rule: Rule, rows: list[HeldRow]) -> HeldColumns:
     """Return held rows as columns."""
     if not rows:
         return HeldColumns()
     places = {label: place for place, label in enumerate([*rule.foreign, *rule.orders])}
     own = [row for row in rows if row.code >= 0]
     needs = list(chain.from_iterable(row.needs for row in own))
-    waited = [need in row.waited for row in own for need in row.needs]
-    foreign = ["\0".join(["", *row.waited]) for row in rows] if rule.foreign else []
+    waited = chain.from_iterable(row.waited for row in own)
+    foreign = ["\0".join(["", *row.names]) for row in rows] if rule.foreign else []
     return HeldColumns(
         ints(row.ticket for row in rows),
         ints(places[row.label] for row in rows),
@@ -129,14 +131,20 @@ def resumed(state: State, reading: Reading, policy: Policy, where: str = "") -> 
     return rule
 
 
+def know(rule: Rule, label: str | None, ids: Sequence[Hashable]) -> None:
+    """Count ids of explicit causes as delivered before the next row comes; they get no position."""
+    rule.known(label, "")  # the order is there, even if nothing is known of it
+    rule.orders[label].update(dict.fromkeys(ids, DONE))
+    if rule.recent is not None:
+        rule.recent.extend(ids)
+
+
 def _take_order(rule: Rule, order: OrderColumns) -> None:
     delivered = _listed(order.delivered_source)
-    rule.known(order.label, "")  # the order is there, even if nothing is known of it
+    rule.known(order.label, "")
     if rule.cyclic:
-        rule.orders[order.label].update(dict.fromkeys(delivered, DONE))
+        know(rule, order.label, delivered)
         rule.forgotten.update(_listed(order.forgotten))
-        if rule.recent is not None:
-            rule.recent.extend(delivered)
     else:
         for name, number in zip(delivered, _listed(order.delivered_number), strict=True):
             rule.set_level(rule.code(order.label, name), number)
@@ -152,7 +160,7 @@ def _take_order(rule: Rule, order: OrderColumns) -> None:
         rule.source(rule.code(order.label, name)).quarantined = True
 
 
-def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[Row]:
+def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[HeldRow]:
     """Yield held rows."""
     waits = iter(_listed(held.message))
     own = _together(held.source, held.number, spans(_listed(held.needs)))
@@ -160,26 +168,22 @@ def _rows(rule: Rule, held: HeldColumns, labels: list[str | None]) -> Iterator[R
     for ticket, place, since, ahead, came in _together(held.ticket, held.order, held.since, held.ahead, held.came):
         label = labels[place]
         if label in rule.foreign:
-            row = Row(ticket, label, -1, 0)
-            row.waited = tuple(next(waits).split("\0")[1:])
+            names = tuple(next(waits).split("\0")[1:])
+            yield HeldRow(ticket, label, -1, 0, since, ahead, came, [], [], names)
         else:
             name, number, span = next(own)
-            row = read_held_row(rule, label, ticket, name, number, needs[span])
-        row.since, row.ahead, row.came = since, ahead, came
-        yield row
+            yield read_held_row(rule, (ticket, label, name, number, since, ahead, came), needs[span])
 
 
-def read_held_row(
-    rule: Rule, label: str | None, ticket: int, name: Hashable, number: int, needs: Sequence[tuple[Field, ...]]
-) -> Row:
-    """Return a held row; `needs` are names and numbers, and whether it is held for each."""
-    row = Row(ticket, label, rule.code(label, name), number)
-    row.needs = [(rule.named_code(label, other), count) for other, count, _ in needs]
-    row.waited = [need for need, (_, _, waited) in zip(row.needs, needs, strict=True) if waited]
-    return row
+def read_held_row(rule: Rule, about: tuple[Any, ...], needs: Sequence[tuple[Any, ...]]) -> HeldRow:
+    """Return a held row whose source is given by name; `needs`: names, numbers, and whether it is held for each."""
+    ticket, label, name, number, since, ahead, came = about
+    found = [(rule.named_code(label, other), count) for other, count, _ in needs]
+    waited = [bool(each[2]) for each in needs]
+    return HeldRow(ticket, label, rule.code(label, name), number, since, ahead, came, found, waited)
 
 
-def _load(receiver: ForeignRule, order: OrderColumns, rows: list[Row]) -> None:
+def _load(receiver: ForeignRule, order: OrderColumns, rows: list[HeldRow]) -> None:
     receiver.load(order.receiver, sorted(row.ticket for row in rows if row.label == order.label))
 
 

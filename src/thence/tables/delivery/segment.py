@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from thence.tables.contract.numpy_types import Longs
-from thence.tables.delivery.codes_cy import Row as HeldRow
 from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.held_cy import HeldRow
 from thence.tables.delivery.many_keys import TICKET_BITS
 from thence.tables.delivery.packing import pack, unpack
 from thence.tables.delivery.partition_by_key import codes
@@ -250,11 +250,10 @@ def held_columns(columns: list[list[Any]], number: int, rule: Rule, row: HeldRow
     """Add a held row to the columns of a segment."""
     known = (number, row.ticket, row.label, row.since, row.ahead, row.came)
     if row.code < 0:  # of a protocol with a rule of its own, which says what it waits for
-        values: tuple[Any, ...] = (*known, None, 0, list(row.waited), [], [], [])
+        values: tuple[Any, ...] = (*known, None, 0, list(row.names), [], [], [])
     else:
-        waited = [True] * len(row.needs) if row.needs is row.waited else [need in row.waited for need in row.needs]
         names, counts = [rule.text(need[0]) for need in row.needs], [need[1] for need in row.needs]
-        values = (*known, rule.text(row.code), row.number, None, names, counts, waited)
+        values = (*known, rule.text(row.code), row.number, None, names, counts, row.waited)
     for column, value in zip(columns, values, strict=True):
         column.append(value)
 

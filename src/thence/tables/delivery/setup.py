@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thence.core.model.roster import Roster
+from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.policy import Policy
@@ -21,6 +22,14 @@ class Setup:
     policy: Policy
     separator: str | None = None
     """Between the ids of a text that names several causes."""
+
+    def check_known(self) -> None:
+        """Refuse known ids where causes have numbers instead of ids."""
+        if self.by != "depends_on":
+            raise MisuseError(
+                Argument("known"), " goes with ", Argument("by", "depends_on"), "; ", Argument("by", self.by),
+                " names its causes by number",
+            )  # fmt: skip
 
     def reading(self) -> Reading:
         """Return a reader of causes, with nothing read yet."""

@@ -23,9 +23,9 @@ from thence.errors import MisuseError
 from thence.tables.contract.numpy_types import Longs
 from thence.tables.delivery.checkpoint_terms import made_with
 from thence.tables.delivery.codes_cy import DONE, fingerprint
-from thence.tables.delivery.codes_cy import Row as HeldRow
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.held_cy import HeldRow
 from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key
 from thence.tables.delivery.packing import pack
 from thence.tables.delivery.partition_by_key import by_key
@@ -132,6 +132,16 @@ class Shard(ManyKeys):
             self.last[number] = moment
         return self.take(parted.rows.drop_columns(list(drop)) if drop else parted.rows, spans, moment)
 
+    def know_before(self, rows: pa.RecordBatch, moment: int) -> None:
+        """Count the ids of rows as delivered: keys begin with them."""
+        values = [rows.column(name).to_pylist() for name in self.keys.names]
+        keys = list(zip(*values, strict=True)) if values else [()] * len(rows)
+        numbers = [self.number(key) for key in keys]
+        self.know(rows, np.array(numbers, np.int64))
+        for number in numbers:
+            self.touched[number] = None
+            self.last[number] = moment
+
     def forget(self, number: int) -> None:
         """Drop a key that holds nothing."""
         super().forget(number)
@@ -144,8 +154,9 @@ class Shard(ManyKeys):
         found = [0.0]
         for number in self.touched:
             rule = self.rules[number]
-            if rule.kept:
-                since = next(iter(rule.kept.values())).since
+            first = rule.first_row()
+            if first is not None:
+                since = first.since
                 found.append(rule.now - (rule.began if since != since else since))
         return max((each for each in found if each == each), default=None)
 
@@ -171,8 +182,8 @@ class Shard(ManyKeys):
         return self.due
 
     def _due(self, number: int, when: When) -> int | None:
-        kept = self.rules[number].kept
-        return when(self.last.get(number, 0), int(next(iter(kept.values())).came) if kept else None)
+        first = self.rules[number].first_row()
+        return when(self.last.get(number, 0), None if first is None else first.came)
 
     def expired(self, moment: int, when: When) -> list[int]:
         """Return the keys that are due."""
@@ -246,7 +257,7 @@ class Shard(ManyKeys):
         for each in ids.tolist():
             number = each >> TICKET_BITS
             rule = self.rules[number]
-            held_columns(columns["held"], number, rule, rule.kept[each & TICKET])
+            held_columns(columns["held"], number, rule, rule.row_at(each & TICKET))
         rows = [fitted(chunk.rows, self.schema) for chunk in new if len(chunk.ids)]
         all_new = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in self.held.fresh)])
         left = np.concatenate([np.zeros(0, np.int64), *(self.let_go or ())])
@@ -293,13 +304,7 @@ class Shard(ManyKeys):
         if len(left):
             self.held.pop(left)
         for each in left.tolist():
-            rule = self.rules[each >> TICKET_BITS]
-            row = rule.kept[each & TICKET]
-            if row.code < 0:
-                row.here = False
-                del rule.kept[row.ticket]
-            else:
-                rule.remove(row)
+            self.rules[each >> TICKET_BITS].drop(each & TICKET)
         for (number,) in zip(*segment.columns("dead"), strict=True):
             if number in self.rules:
                 self.forget(number)
@@ -309,10 +314,10 @@ class Shard(ManyKeys):
         self._apply_ids(segment, changed)
         self._apply_held(segment)
         for rule, code in changed:  # rows that waited for what has come wait for what they still lack
-            rule.wake(code, [])
+            rule.woken(code)
         for number, label, me, dump in zip(*segment.columns("receivers"), strict=True):
             rule = self.rules[number]
-            tickets = sorted(row.ticket for row in rule.kept.values() if row.label == label)
+            tickets = sorted(row.ticket for row in rule.rows_held() if row.label == label)
             rule.receiver(label, me).load(dump, tickets)
 
     def _apply_state(self, segment: Segment) -> None:
@@ -378,12 +383,10 @@ class Shard(ManyKeys):
             number, ticket, label, since, ahead, came, source, count, waits, *needs = (each[place] for each in columns)
             rule = self.rules[number]
             if waits is not None:
-                row = HeldRow(ticket, label, -1, 0)
-                row.waited = tuple(waits)
+                rule.keep(HeldRow(ticket, label, -1, 0, since, ahead, came, [], [], tuple(waits)))
             else:
-                row = read_held_row(rule, label, ticket, source, count, list(zip(*needs, strict=True)))
-            row.since, row.ahead, row.came = since, ahead, came
-            rule.keep(row)
+                about = ticket, label, source, count, since, ahead, came
+                rule.keep(read_held_row(rule, about, list(zip(*needs, strict=True))))
         self.held.add(ids[order], fitted(segment.tables["rows"], self.schema).take(pa.array(order)))
 
     def explained(self) -> Iterator[tuple[Key, str | None, Row]]:
@@ -397,7 +400,7 @@ class Shard(ManyKeys):
         ]
         messages = dict(zip(ids.tolist(), found, strict=True))
         for number, rule in self.rules.items():
-            for each in rule.pending() if rule.kept else ():
+            for each in rule.pending() if rule.held else ():
                 message = messages[number << TICKET_BITS | each.ticket]
                 yield self.values[number], None if message is None else str(message), each._asdict()
 

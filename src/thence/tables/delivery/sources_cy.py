@@ -20,13 +20,15 @@ and has not come since is kept as *holes*: ranges of numbers. A row in a hole th
 duplicate; a row that needs a number in a hole goes without it, and says so. Numbers of one source follow each other
 causally, so what is held of a source below t goes before t is given up.
 
-*Invariant.* Of explicit causes a held row counts its unmet needs, and each of these lists the row; otherwise it watches
-one unmet need. So a delivery touches only the rows that need its source. C types are in `sources_cy.pxd`.
+*Invariant.* Of explicit causes a held row counts its unmet needs, and `watch` of each leads to a list of these needs;
+otherwise the row watches one unmet need, and `watch` is a heap of such rows by the number they need. So a delivery
+touches only the rows that need its source. C types are in `sources_cy.pxd`.
 """
 
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
 try:
     import cython
@@ -34,9 +36,14 @@ except ModuleNotFoundError:
     from thence import _cython as cython
 
 if cython.compiled:
-    from cython.cimports.thence.tables.delivery.codes_cy import Codes, Row, Source, in_hole
+    from cython.cimports.thence.tables.delivery.codes_cy import Codes, Source, in_hole
+    from cython.cimports.thence.tables.delivery.held_cy import GONE, HERE
 else:
-    from thence.tables.delivery.codes_cy import Codes, Row, Source, in_hole
+    from thence.tables.delivery.codes_cy import Codes, Source, in_hole
+    from thence.tables.delivery.held_cy import GONE, HERE
+
+if TYPE_CHECKING:
+    from thence.tables.delivery.held_cy import HeldRow
 
 LISTED = 100
 """How many missing numbers of one source are listed one by one; a clock may claim any number."""
@@ -51,76 +58,83 @@ class Sources(Codes):
     # -- the rule --------------------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def held_at(self, source: Source | None, number: cython.longlong) -> Row:
-        """Return the held row of a source with this number, or None."""
-        if source is None:
-            return None
+    def held_at(self, source: Source | None, code: cython.longlong, number: cython.longlong) -> cython.int:
+        """Return the held or started row of a source with this number, or 0."""
         if self.cyclic:
-            return source.row
-        return None if source.held is None else source.held.get(number)
+            return self.row_of[code]
+        return 0 if source is None or source.held is None else source.held.get(number, 0)
 
     @cython.cfunc
     def repeat(self, source: Source | None, code: cython.longlong, number: cython.longlong) -> object:
         """Say why a row is a duplicate, or None."""
+        if self.held_at(source, code, number):
+            return "it is held already"
         if source is not None:
-            if self.held_at(source, number) is not None:
-                return "it is held already"
             if source.quarantined:
                 return "it was quarantined before"
             if source.holes is not None and in_hole(source, number):
                 return None
         return None if number > self.level[code] else "it was delivered before"
 
-    @cython.ccall
-    def hold(self, row: Row) -> object:
+    @cython.cfunc
+    def hold(self, row: cython.int) -> cython.void:
         """Keep a row until its needs are met."""
-        own: Source = self.source(row.code)
-        other: Source
-        code: cython.longlong
-        self.kept[row.ticket] = row
+        code: cython.int = self.row_code[row]
+        need: cython.int = self.row_needs[row]
+        own: Source
+        self.list_row(row)
         if not self.cyclic:
+            own = self.source(code)
             if own.held is None:
                 own.held = {}
-            own.held[row.number] = row
+            own.held[self.row_number[row]] = row
             if own.numbers is not None:
-                heappush(own.numbers, row.number)
+                heappush(own.numbers, self.row_number[row])
                 if len(own.numbers) > 2 * len(own.held) + STALE:
                     own.numbers = None
-            self.watch(row)
+            self.watch_next(row)
             return
-        own.row = row
-        for need in row.needs:
-            other = self.source(need[0])
-            other.refs += 1
-        for need in row.waited:
-            code = need[0]
-            if self.level[code] < 1:
-                other = self.source(code)
-                if other.watchers is None:
-                    other.watchers, other.stale = [], 0
-                other.watchers.append(row)
-                row.unmet += 1
+        self.row_of[code] = row
+        while need:
+            code = self.need_code[need]
+            self.refs[code] += 1
+            if self.need_waited[need] and self.level[code] < 1:
+                self.row_unmet[row] += 1
+                self.need_before[need], self.need_after[need] = 0, self.watch[code]
+                if self.watch[code]:
+                    self.need_before[self.watch[code]] = need
+                self.watch[code] = need
+            need = self.need_next[need]
+
+    def keep(self, held: HeldRow) -> None:
+        """Hold a row as it was written. A receiver with a rule of its own holds rows itself: these are only listed."""
+        row: cython.int = self.new_row(held.ticket, held.label, held.code, held.number)
+        need: cython.int = 0
+        for each, waited in zip(held.needs, held.waited, strict=True):
+            need = self.new_need(row, need, each[0], each[1], waited)
+        self.row_since[row], self.row_ahead[row], self.row_came[row] = held.since, held.ahead, held.came
+        if held.code < 0:
+            self.told[row] = held.names
+            self.list_row(row)
+        else:
+            self.hold(row)
 
     @cython.cfunc
-    def watch(self, row: Row) -> cython.bint:
+    def watch_next(self, row: cython.int) -> cython.bint:
         """Let a row watch the unmet need that lacks most, which tends to come last; return whether there is one."""
-        other: Source
-        watched: cython.longlong = -1
-        number: cython.longlong = 0
-        code: cython.longlong
-        wanted: cython.longlong
+        need: cython.int = self.row_needs[row]
+        watched: cython.int = 0
+        lacks: cython.longlong
         most: cython.longlong = 0
-        for need in row.waited:
-            code, wanted = need
-            if wanted - self.level[code] > most:
-                watched, number, most = code, wanted, wanted - self.level[code]
-        if watched < 0:
+        while need:
+            lacks = self.need_number[need] - self.level[self.need_code[need]]
+            if lacks > most and self.need_waited[need]:
+                watched, most = need, lacks
+            need = self.need_next[need]
+        if not watched:
             return False
-        other = self.source(watched)
-        if other.watchers is None:
-            other.watchers = []
-        row.rank = number
-        heappush(other.watchers, row)
+        code: cython.int = self.need_code[watched]
+        self.watch[code] = self.queued(self.watch[code], row, self.need_number[watched])
         return True
 
     @cython.cfunc
@@ -137,75 +151,94 @@ class Sources(Codes):
             self.level[code] = number
             self.note(code)
 
-    @cython.ccall
-    def wake(self, code: cython.longlong, ready: list) -> object:
-        """Put the rows that waited for a source and are free now on the heap."""
-        row: Row
-        source: Source = self.extra[code]
-        if source is None or source.watchers is None or self.level[code] < 1:
-            return
-        watchers: list = source.watchers
+    @cython.cfunc
+    def wake(self, code: cython.longlong, ready: cython.int) -> cython.int:
+        """Add the rows that waited for a source and are free now to a heap by ticket; return its root."""
+        row: cython.int
+        need: cython.int = self.watch[code]
         if self.cyclic:
-            source.watchers = None
-            for each in watchers:
-                row = each
-                if row.here:
-                    row.unmet -= 1
-                    if row.unmet == 0:
-                        row.rank = row.ticket
-                        heappush(ready, row)
-            return
-        while watchers and cython.cast(Row, watchers[0]).rank <= self.level[code]:
-            row = heappop(watchers)
-            if row.here and not self.watch(row):  # else it watches its next need
-                row.rank = row.ticket
-                heappush(ready, row)
-        if not watchers:
-            source.watchers = None
+            if self.level[code] < 1:
+                return ready
+            self.watch[code] = 0
+            while need:
+                self.need_before[need], row = -1, self.need_row[need]
+                self.row_unmet[row] -= 1
+                if self.row_unmet[row] == 0:
+                    ready = self.queued(ready, row, self.row_ticket[row])
+                need = self.need_after[need]
+            return ready
+        while self.watch[code] and self.row_key[self.watch[code]] <= self.level[code]:
+            row = self.watch[code]
+            self.watch[code] = self.unqueued(row)
+            if self.row_state[row] == GONE:
+                self.free_row(row)
+            elif not self.watch_next(row):  # else it watches its next need
+                ready = self.queued(ready, row, self.row_ticket[row])
+        return ready
 
-    @cython.ccall
-    def remove(self, row: Row) -> object:
-        """Take a row out of the held ones."""
-        own: Source = self.extra[row.code]
-        other: Source
-        code: cython.longlong
-        row.here = False
-        del self.kept[row.ticket]
+    def woken(self, code: cython.longlong) -> None:
+        """Let the rows that waited for a source wait for what they still lack: its level was taken over."""
+        ready: cython.int = self.wake(code, 0)
+        while ready:
+            ready = self.unqueued(ready)
+
+    @cython.cfunc
+    def detach(self, row: cython.int) -> cython.void:
+        """Take a row out of the held ones; what is said of it stays until `free_row`."""
+        own: Source
+        code: cython.int = self.row_code[row]
+        need: cython.int = self.row_needs[row]
+        before: cython.int
+        after: cython.int
+        self.unlist_row(row)
         if not self.cyclic:
-            del own.held[row.number]
+            own = self.extra[code]
+            del own.held[self.row_number[row]]
             if not own.held:
                 own.held = own.numbers = None
             return
-        own.row = None
-        for need in row.needs:
-            code = need[0]
-            other = self.extra[code]
-            other.refs -= 1
-            if other.refs == 0 and other.retired:
-                self.loose.append(code)
-        if row.unmet == 0:
-            return
-        for need in row.waited:
-            other = self.extra[need[0]]
-            if other.watchers is not None:
-                other.stale += 1
-                if 2 * other.stale > len(other.watchers):
-                    other.watchers = [each for each in other.watchers if _here(each)] or None
-                    other.stale = 0
+        self.row_of[code] = 0
+        while need:
+            code, before, after = self.need_code[need], self.need_before[need], self.need_after[need]
+            self.refs[code] -= 1
+            if self.refs[code] == 0:
+                own = self.extra[code]
+                if own is not None and own.retired:
+                    self.loose.append(code)
+            if before >= 0:  # it waits for this need still
+                if before:
+                    self.need_after[before] = after
+                else:
+                    self.watch[code] = after
+                if after:
+                    self.need_before[after] = before
+                self.need_before[need] = -1
+            need = self.need_next[need]
+
+    def drop(self, ticket: cython.longlong) -> None:
+        """Hold a row no more that left elsewhere."""
+        row: cython.int = self.place_of(ticket)
+        if self.row_code[row] < 0:
+            self.unlist_row(row)
+        else:
+            self.detach(row)
+        self.free_row(row)
 
     # -- causes that do not come -----------------------------------------------------------------------------------
 
     @cython.cfunc
-    def first_unmet(self, row: Row) -> tuple:
+    def first_unmet(self, row: cython.int) -> tuple:
         """Return the first need that a held row still waits for."""
-        for need in row.waited:
-            if self.level[cython.cast(cython.longlong, need[0])] < cython.cast(cython.longlong, need[1]):
-                return need
+        need: cython.int = self.row_needs[row]
+        while need:
+            if self.need_waited[need] and self.level[self.need_code[need]] < self.need_number[need]:
+                return self.need_code[need], self.need_number[need]
+            need = self.need_next[need]
         raise AssertionError("a row is held as long as a need of it is unmet")
 
     @cython.cfunc
     def before(self, need: tuple) -> tuple:
-        """Return (None, the held row that must go before a need can be given up), or (what to give up, None).
+        """Return (None, the held row that must go before a need can be given up), or (what to give up, 0).
 
         Of a dense source, the latter is the next number, all up to the first one that is here.
         """
@@ -213,46 +246,45 @@ class Sources(Codes):
         level: cython.longlong = self.level[code]
         source: Source = self.extra[code]
         lowest: cython.longlong
-        if source is None:
-            return need, None
+        row: cython.int
         if self.cyclic:
-            return (need, None) if source.row is None or not source.row.here else (None, source.row)
-        if source.held is None:
-            return need, None
+            row = self.row_of[code]
+            return (None, row) if row and self.row_state[row] == HERE else (need, 0)
+        if source is None or source.held is None:
+            return need, 0
         if source.numbers is None:
             source.numbers = list(source.held)
             heapify(source.numbers)
         while source.numbers and (source.numbers[0] <= level or source.numbers[0] not in source.held):
             heappop(source.numbers)
         if not source.numbers or source.numbers[0] > need[1]:
-            return need, None
+            return need, 0
         lowest = source.numbers[0]
         if self.dense and lowest > level + 1:
-            return (code, lowest - 1), None
-        if not _here(source.held[lowest]):  # it has started, and is not done
-            return (code, lowest), None
-        return None, source.held[lowest]
+            return (code, lowest - 1), 0
+        row = source.held[lowest]
+        return (None, row) if self.row_state[row] == HERE else ((code, lowest), 0)  # else it has started
 
     @cython.cfunc
-    def root(self, row: Row, found: dict) -> object:
+    def root(self, row: cython.int, found: dict) -> object:
         """Return the cause at the root of a row's wait; None where causes wait for each other.
 
         Follows what rows wait for first, from held row to held row; `found` is shared by many walks.
         """
         walked: dict = {}
-        here: Row = row
+        here: cython.int = row
         need: object = None
-        while here is not None and here.ticket not in found and here.ticket not in walked:
-            walked[here.ticket] = None
+        while here and here not in found and here not in walked:
+            walked[here] = None
             need, here = self.before(self.first_unmet(here))
-        if here is not None:
-            need = found.get(here.ticket)
-        for ticket in walked:
-            found[ticket] = need
+        if here:
+            need = found.get(here)
+        for each in walked:
+            found[each] = need
         return need
 
     @cython.cfunc
-    def blocker(self, row: Row, root: object) -> tuple:
+    def blocker(self, row: cython.int, root: object) -> tuple:
         """Return the cause to name for a root: of a dense source the next one; on a circle the first one waited for."""
         need: tuple = self.first_unmet(row) if root is None else root
         code: cython.longlong = need[0]
@@ -320,8 +352,3 @@ class Sources(Codes):
                     found.append((code, number))
                     left -= 1
         return found, total
-
-
-@cython.cfunc
-def _here(row: Row) -> cython.bint:
-    return row.here

@@ -1,6 +1,5 @@
 # C types of waits_cy.py, for the compiled modules that build on it.
 
-from thence.tables.delivery.codes_cy cimport Row
 from thence.tables.delivery.completion_cy cimport Completion
 
 cdef class Waits(Completion):
@@ -18,5 +17,5 @@ cdef class Waits(Completion):
     cdef void move(self, double time)
     cdef object doubting(self, object reason, double ahead)
     cdef double seconds(self, double since)
-    cdef object explained(self, Row row, dict found)
-    cdef str about(self, Row row, object root, tuple need, str blocker)
+    cdef object explained(self, int row, dict found)
+    cdef str about(self, int row, object root, tuple need, str blocker)

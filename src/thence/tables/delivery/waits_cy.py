@@ -22,11 +22,13 @@ from thence.tables.delivery.member_rule import ForeignRule, receiver_of
 from thence.tables.delivery.outcome import Waiting, counts_all, listed
 
 if cython.compiled:
-    from cython.cimports.thence.tables.delivery.codes_cy import Row, Source
+    from cython.cimports.thence.tables.delivery.codes_cy import Source
     from cython.cimports.thence.tables.delivery.completion_cy import Completion
+    from cython.cimports.thence.tables.delivery.held_cy import STARTED
 else:
-    from thence.tables.delivery.codes_cy import Row, Source
+    from thence.tables.delivery.codes_cy import Source
     from thence.tables.delivery.completion_cy import Completion
+    from thence.tables.delivery.held_cy import STARTED
 
 if TYPE_CHECKING:
     from thence.tables.delivery.policy import Policy
@@ -95,36 +97,38 @@ class Waits(Completion):
     def pending(self) -> Iterator[Waiting]:
         """Explain every held row, in arrival order."""
         found: dict = {}
-        return iter([self.explained(row, found) for row in self.kept.values()])
+        return iter([self.explained(row, found) for row in self.places()])
 
     @cython.cfunc
-    def explained(self, row: Row, found: dict) -> object:
+    def explained(self, row: cython.int, found: dict) -> object:
         """Say what a held row waits for; `found` holds the roots that are known."""
-        if row.code < 0:
-            missing = self.foreign[row.label].missing(row.ticket)
+        ticket: cython.longlong = self.row_ticket[row]
+        if self.row_code[row] < 0:
+            missing = self.foreign[self.labels.get(row)].missing(ticket)
             blocker, reason = missing[0] if missing else "", f"waits for {listed(missing)}"
         else:
-            gap: tuple = self.absent(row.needs)
+            gap: tuple = self.absent(self.pairs(row, False))
             root: object = self.root(row, found)
             need: tuple = self.blocker(row, root)
             missing, blocker = self.named(gap[0]), self.name(need[0], need[1])
             reason = f"waits for {listed(missing, gap[1])}; {self.about(row, root, need, blocker)}"
-        passed: cython.double = self.seconds(row.since)
-        held: cython.longlong = self.rows - row.ticket
-        return Waiting(row.ticket, tuple(missing), blocker, held, None if passed != passed else passed, reason)
+        passed: cython.double = self.seconds(self.row_since[row])
+        held: cython.longlong = self.rows - ticket
+        return Waiting(ticket, tuple(missing), blocker, held, None if passed != passed else passed, reason)
 
     @cython.cfunc
-    def about(self, row: Row, root: object, need: tuple, blocker: str) -> str:
+    def about(self, row: cython.int, root: object, need: tuple, blocker: str) -> str:
         """Say what is known of a blocker; also where a clock seems to count messages that do not come here."""
         source: Source = self.source(need[0])
         if root is None:
             return "these causes wait for each other"
-        running: Row = self.held_at(source, need[1])
-        if running is not None and not running.here:
+        running: cython.int = self.held_at(source, need[0], need[1])
+        if running and self.row_state[running] == STARTED:
             return f"{blocker} has not finished"
         if source.quarantined:
             return f"{blocker} was quarantined"
-        wanted = max([each[1] for each in row.waited if each[0] == need[0]], default=0) if self.counted else 0
+        waited = self.pairs(row, True) if self.counted else []
+        wanted = max([each[1] for each in waited if each[0] == need[0]], default=0)
         if not wanted or 2 * source.seen > wanted:
             return f"{blocker} has not arrived"
         return f"{blocker} has not arrived; {counts_all(self.text(need[0]), wanted, source.seen)}"

@@ -3,7 +3,7 @@
     for batch in read_batches(split):         # a split of JSONL or Parquet, see `tables.files.splits`
         ...
 
-*Invariant.* The batches of a split say exactly what `read.located_rows` says of it, row by row. Lines that hold an
+*Invariant.* The batches of a split say exactly what `Trace.located` says of its rows. Lines that hold an
 object each, with values in our types, are read by Arrow, a block at a time; a block that holds anything else, row by
 row.
 """

@@ -12,14 +12,14 @@ one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.core.model.events import Event
-from thence.tables.contract.columns import DEPENDENCIES, EVENT_COLUMNS, NEEDED, PLACE_COLUMNS, Column, names_of
+from thence.tables.contract.columns import DEPENDENCIES, EVENT_COLUMNS, NEEDED, Column, names_of
 from thence.tables.contract.numpy_types import Flags, Longs
 from thence.tables.contract.row_validity import event_of, readable
 from thence.tables.contract.type_map import arrow_schema, arrow_type
@@ -31,13 +31,6 @@ EVENTS = arrow_schema(EVENT_COLUMNS, nullable=True)
 _STAMP = ("message", "destinations")
 _CODED = pa.dictionary(pa.int32(), pa.string())
 _COLUMNS = {column.name: column for column in EVENT_COLUMNS}
-
-
-@lru_cache
-def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
-    """Return the schema of batches of rows with these columns of an event, texts in the plain."""
-    schema = arrow_schema((*columns, *PLACE_COLUMNS), nullable=True)
-    return schema.set(schema.get_field_index("file"), pa.field("file", _CODED))
 
 
 def located_batch(found: Sequence[Located], file: str, columns: Sequence[Column]) -> pa.RecordBatch:

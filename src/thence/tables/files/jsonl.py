@@ -8,11 +8,10 @@ line makes it unusable: it is not known which of the two is meant.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import isfinite
 from pathlib import Path
@@ -22,8 +21,8 @@ from thence.core.model.events import Event
 from thence.errors import MisuseError
 from thence.tables.contract.columns import EVENT_COLUMNS, Called, Column, called_by, their_names
 from thence.tables.contract.row_validity import event_of, readable, row_of, shown
-from thence.tables.files.line_reader import LINE_LIMIT, Line, lines
-from thence.tables.files.source import BROKEN, Quarantined, excerpt, first_line, open_to_write
+from thence.tables.files.line_reader import LINE_LIMIT, Line
+from thence.tables.files.source import Quarantined, excerpt, first_line, open_to_write
 
 DEEPEST = 200
 """Levels of nesting that a line may have; ours have three, what others add may have more."""
@@ -167,31 +166,6 @@ def write_jsonl(events: Iterable[Event], target: Path | str | IO[bytes]) -> int:
 
 Located = tuple[int, Event] | Quarantined
 """An event with the number of its line, or what stood there instead."""
-
-
-def located_lines(
-    stream: io.BufferedIOBase,
-    file: str,
-    *,
-    start: int = 0,
-    first: int = 1,
-    length: int | None = None,
-    called: Called | None = None,
-    needs: bool = True,
-) -> Iterator[Located]:
-    """Yield (line number, event) or a quarantine record for each line of a stream that is not blank.
-
-    `start` is the `order` that the first line of the file would have, `first` the number of the first line that
-    is read, `length` how many bytes of lines are read (default: all), `called` what columns are called there.
-    """
-    number = first - 1
-    try:
-        for line in lines(stream, first=first, length=length):
-            number = line.number
-            if found := located_line(line, file, start, called, needs=needs):
-                yield found
-    except BROKEN as error:
-        yield broken_off(file, number + 1, error)
 
 
 def located_line(

@@ -27,12 +27,12 @@ from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
 from thence.tables.files.formats import FORMATS, RECORDS, WHOLE, Format, Unfit, detect
-from thence.tables.files.jsonl import Located, broken_off, called_in, located_line, located_lines
+from thence.tables.files.jsonl import Located, broken_off, called_in, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
 from thence.tables.files.shiviz import ClockEvent, read_shiviz
 from thence.tables.files.source import BROKEN, Quarantined, first_line, open_bytes
-from thence.tables.files.splits import Split, open_split, split_lines
+from thence.tables.files.splits import Split, split_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -320,23 +320,3 @@ def split_files(
             splits += own
             order += count
     return Splits(splits, refused)
-
-
-def located_rows(split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True) -> Iterator[Located]:
-    """Yield (line or row number, event) or a quarantine record for each row; only `columns` are read.
-
-    Unless `needs`, what a kind of row needs is left to the judge of its run.
-    """
-    if split.format == "parquet":
-        from thence.tables.files.parquet_reader import located_row_group
-
-        yield from located_row_group(split, columns, needs=needs)
-        return
-    try:
-        with open_split(split) as stream:
-            called, length = called_in(columns), split.length
-            yield from located_lines(
-                stream, split.file, start=split.order, first=split.first, length=length, called=called, needs=needs
-            )
-    except BROKEN as error:
-        yield broken_off(split.file, split.first, error)

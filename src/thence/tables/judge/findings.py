@@ -53,7 +53,7 @@ hide. `possible`: it was never delivered, but a row that is missing or was set a
 """
 LISTED_TAGS = (RUN, VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE)
 """What is said in the end; the other tags are of parts that still have to be put together."""
-SUMMARY, IDS, WANT, TROUBLE, MOVED = "summary", "ids", "want", "trouble", "moved"
+SUMMARY, IDS, WANT, TROUBLE = "summary", "ids", "want", "trouble"
 """`moved`: a chunk is not where it was seen."""
 FindingColumn: TypeAlias = pa.ChunkedArray | pa.Array | np.ndarray | list[str] | list[bytes] | str | int | None
 PAYLOAD_BYTES = 4 << 20

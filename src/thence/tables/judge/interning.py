@@ -8,9 +8,6 @@ import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Ints, Letters
 
-SEED, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-"""Of FNV-1a: `h = (h ^ byte) * PRIME` for each byte, beginning with `SEED`."""
-
 
 def buffers(column: pa.StringArray | pa.BinaryArray) -> tuple[Ints, Letters]:
     """Return where each text begins and ends, and the bytes of all."""

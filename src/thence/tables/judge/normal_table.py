@@ -15,7 +15,7 @@ from thence.core.model.events import Event
 from thence.tables.contract.columns import JUDGED_COLUMNS, names_of, renamed
 from thence.tables.files.checked_batches import checked, columns_of, constant, placed_batch
 from thence.tables.files.event_input import input_batches
-from thence.tables.files.inputs import ArrowTable, InputTable
+from thence.tables.files.inputs import InputTable
 from thence.tables.files.source import Quarantined
 from thence.tables.judge.coded_rows import KIND_NAMES, NORMAL, UNKNOWN, kind_codes
 from thence.tables.judge.findings import QUARANTINE, tagged
@@ -61,11 +61,6 @@ def events_of(table: pa.Table) -> list[Event]:
             own = {name: row[name] for name in names} | {"kind": KIND_NAMES[row["kind"]]}
             found.append(Event(**own, destinations=None if to is None else tuple(to)))
     return found
-
-
-def of_table(table: pa.Table, called: Mapping[str, str] | None = None) -> pa.Table:
-    """Return the caller's Arrow table of events as a normal table; refuse it if a column is not what it must be."""
-    return of_input(ArrowTable(table), called)
 
 
 def of_input(

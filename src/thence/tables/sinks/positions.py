@@ -45,16 +45,29 @@ class Positions:
 
     def claim(self, connection: sa.Connection, unit: WholeTransaction) -> bool:
         """Note that the target has a transaction from now on; False if it has it already."""
-        if unit.kind == "transaction" and unit.in_commit_order and unit.place is not None:
-            return self._advance(connection, unit, unit.place)
-        name = unit.kind if unit.kind == "snapshot" else f"{unit.kind} {unit.id or unit.name}"
-        return self._insert(connection, unit, name, "")
+        place = _place(unit)
+        if place is not None:
+            return self._advance(connection, unit, place)
+        return self._insert(connection, unit, _name(unit), "")
+
+    def has(self, connection: sa.Connection, unit: WholeTransaction) -> bool:
+        """Tell whether the target has a transaction."""
+        place = _place(unit)
+        found = self._found(connection, unit.source, _name(unit) if place is None else place.log)
+        if found is None or place is None:
+            return found is not None
+        return LogPosition(place.log, tuple(json.loads(found))).reaches(place)
+
+    def _found(self, connection: sa.Connection, source: str, log: str) -> str | None:
+        table = self.table.c
+        here = (table.source == source) & (table.log == _short(log))
+        return connection.execute(sa.select(table.place).where(here)).scalar()
 
     def _advance(self, connection: sa.Connection, unit: WholeTransaction, place: LogPosition) -> bool:
         table, log = self.table.c, _short(place.log)
         here = (table.source == unit.source) & (table.log == log)
         while True:
-            found = connection.execute(sa.select(table.place).where(here)).scalar()
+            found = self._found(connection, unit.source, place.log)
             if found is None:
                 return self._insert(connection, unit, log, json.dumps(place.number))
             if LogPosition(place.log, tuple(json.loads(found))).reaches(place):
@@ -66,11 +79,9 @@ class Positions:
                 return True
 
     def _insert(self, connection: sa.Connection, unit: WholeTransaction, log: str, place: str) -> bool:
-        log = _short(log)
-        here = (self.table.c.source == unit.source) & (self.table.c.log == log)
-        if connection.execute(sa.select(self.table.c.log).where(here)).first() is not None:
+        if self._found(connection, unit.source, log) is not None:
             return False
-        values = {"source": unit.source, "log": log, "place": place, "transactions": 1}
+        values = {"source": unit.source, "log": _short(log), "place": place, "transactions": 1}
         connection.execute(sa.insert(self.table).values(**values, transaction_id=_short(str(unit.id or unit.name))))
         return True
 
@@ -84,6 +95,15 @@ class Positions:
             if place:
                 return int(json.loads(place)[0]) if log == "lsn" else str(transaction_id)
         return None
+
+
+def _place(unit: WholeTransaction) -> LogPosition | None:
+    """Return where a transaction lies in a log of which one row says how far the target is."""
+    return unit.place if unit.kind == "transaction" and unit.in_commit_order else None
+
+
+def _name(unit: WholeTransaction) -> str:
+    return unit.kind if unit.kind == "snapshot" else f"{unit.kind} {unit.id or unit.name}"
 
 
 def _short(text: str) -> str:

@@ -121,6 +121,17 @@ class SqlSink:
         """
         return sum(map(self.apply, transactions))
 
+    def has(self, transaction: WholeTransaction) -> bool:
+        """Tell whether the target has a transaction.
+
+        Args:
+            transaction: one that was read; its changes are not looked at.
+        """
+        try:
+            return self._positions.has(self._connection, transaction)
+        finally:
+            _undo(self._connection)
+
     def since(self, source: str) -> int | str | None:
         """Return how far the target is, for `since=`; None without transactions of this source in commit order.
 

@@ -3,9 +3,10 @@
 Invariant: in the order of the log, a change waits for the latest earlier change of the same row, and for the latest
 earlier change of each row that its foreign keys name; where there is none, for the first later one in the same
 transaction (constraints can be checked at its end). A delete, and an update that gives a row another key, waits for the
-changes that named the row before. A parent that the records do not hold is waited for by name, `row/customer[7]`; if
-the reading starts in mid-topic it counts as delivered. Two changes that no key connects do not wait for each other,
-whatever transactions they are of.
+changes that named the row before, and for those that made rows name another or none: `before` need not say what a row
+named (PostgreSQL writes only its key), so the latest earlier change of the row does. A parent that the records do not
+hold is waited for by name, `row/customer[7]`; if the reading starts in mid-topic it counts as delivered. Two changes
+that no key connects do not wait for each other, whatever transactions they are of.
 
 A row is known by its record's key, and by the values of each set of columns that a foreign key refers to. A change with
 neither is known by nothing, and waits only for its parents.
@@ -75,6 +76,7 @@ def behind_keys(reads: list[ReadChange], foreign_keys: Mapping[str, str], starte
     touches = [_touch(read, keys) for read in _in_order_of_the_log(reads)]
     latest: dict[Identity, str] = {}
     naming: dict[Identity, list[str]] = defaultdict(list)
+    refers: dict[Identity, frozenset[Identity]] = {}  # the parents that a row named last
     later = _first_in_transaction(touches)
     for touch in touches:
         if touch.row["kind"] == "snapshot":
@@ -87,8 +89,9 @@ def behind_keys(reads: list[ReadChange], foreign_keys: Mapping[str, str], starte
             causes += naming.pop(each, [])
         touch.row["depends_on"] = [*dict.fromkeys(cause for cause in causes if cause is not None and cause != me)]
         latest |= dict.fromkeys(touch.own, me)
-        for each in touch.named:
+        for each in touch.named.union(*(refers.get(own, ()) for own in touch.own)):
             naming[each].append(me)
+        refers |= dict.fromkeys(touch.own, touch.parents)
 
 
 def _parent(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from thence.errors import MisuseError
 from thence.tables.sources.debezium import SNAPSHOT_END, DebeziumArrival, ReadChange
@@ -22,7 +23,8 @@ class _Members:
     """The members of one transaction that are among the records."""
 
     rows: list[DebeziumArrival] = field(default_factory=list)
-    numbers: set[int] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    """of the rows: a record that comes twice is one change"""
     begin: DebeziumArrival | None = None
     end: DebeziumArrival | None = None
     count: int = 0
@@ -31,10 +33,10 @@ class _Members:
         """Name what is not there."""
         if self.end is None:
             return [f"{name}/end"]
-        if len(self.numbers) >= self.count:
+        if len(self.names) >= self.count:
             return []
-        lacking = (f"{name}/{each}" for each in range(1, self.count + 1) if each not in self.numbers)
-        return [each for each, _ in zip(lacking, range(NAMED), strict=False)]
+        lacking = (each for number in range(1, self.count + 1) if (each := f"{name}/{number}") not in self.names)
+        return list(islice(lacking, NAMED))
 
 
 def only_whole(reads: list[ReadChange], places: Mapping[str, tuple[int, ...]] | None) -> None:
@@ -60,14 +62,16 @@ def _members(reads: Iterable[ReadChange]) -> dict[str, _Members]:
         name = row["transaction"]
         if name is None or row["message"] is None:
             continue
-        members = found.setdefault(name, _Members())
+        members = found.get(name)
+        if members is None:
+            members = found[name] = _Members()
         if row["kind"] == "begin":
             members.begin = row
         elif row["kind"] == "end":
             members.end, members.count = row, int(body.get("event_count") or 0)
         else:
             members.rows.append(row)
-            members.numbers.add(int(str(row["message"]).rpartition("/")[2]))
+            members.names.add(row["message"])
     return found
 
 

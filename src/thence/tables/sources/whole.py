@@ -49,12 +49,13 @@ class Changes:
 
     def __init__(self, in_memory: int = IN_MEMORY) -> None:
         """Begin without changes."""
-        self.in_memory, self.spilled = in_memory, 0
+        self.in_memory, self.spilled, self.count = in_memory, 0, 0
         self._recent: list[Fields] = []
         self._file: IO[bytes] | None = None
 
     def append(self, change: Fields) -> None:
         """Add the next change; beyond `in_memory` changes they go to a temporary file."""
+        self.count += 1
         self._recent.append(change)
         if len(self._recent) > self.in_memory:
             if self._file is None:
@@ -65,7 +66,7 @@ class Changes:
             self._recent = []
 
     def __len__(self) -> int:
-        return self.spilled + len(self._recent)
+        return self.count
 
     def __iter__(self) -> Iterator[Fields]:
         if self._file is not None:
@@ -150,7 +151,9 @@ class Units:
         key = str(row["destination"]), row["transaction"]
         if key in self._passed:
             return
-        unit = self.open.get(key) or self._unit(*key)
+        unit = self.open.get(key)
+        if unit is None:
+            unit = self._unit(*key)
         if row["message"] == f"{unit.name}/{unit.numbered + 1}":  # anything else is a gap, which END will find
             unit.numbered += 1
         self._append(unit, body, record)
@@ -178,7 +181,7 @@ class Units:
         return unit
 
     def _append(self, unit: WholeTransaction, body: Fields, record: Record) -> None:
-        if len(unit.changes) >= self.limit:
+        if unit.changes.count >= self.limit:
             raise TraceError(
                 f"transaction {unit.name} of {unit.source} has more than {self.limit} changes; "
                 "pass a larger limit=, or let its writer commit more often"
@@ -194,21 +197,22 @@ class Units:
             self._passed.add((source, name))
             return
         unit = self._unit(source, name)
-        if not unit.numbered == len(unit.changes) == count:
-            return  # a policy released END without a change: it is not whole, and `waiting` names it
-        del self.open[source, name]
         unit.id = str(body["id"])
         if record.offset is not None:
             unit.place = LogPosition(f"offset {record.topic}/{record.partition}", (int(record.offset),))
         else:
             unit.place = commit_mark(unit.id)
+        unit.in_commit_order = self.order == "commit" and unit.place is not None
+        if not unit.numbered == len(unit.changes) == count:
+            return  # a policy released END without a change: it is not whole, and `waiting` names it
+        del self.open[source, name]
         if self.order == "commit":
             self._check_commits(unit)
         yield unit
 
     def _check_commits(self, unit: WholeTransaction) -> None:
         """Refuse a transaction at an earlier place than the one before: a sink would take it for one that it has."""
-        last, unit.in_commit_order = self._last.get(unit.source), unit.place is not None
+        last = self._last.get(unit.source)
         if last is not None and last.place is not None and last.place.reaches(unit.place):
             raise TraceError(
                 f"{unit.name} ({unit.id}) comes after {last.name} ({last.id}), and lies before it in the log: the rows "

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from thence.core.model.plain import Row
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
-from thence.tables.delivery.arrow_rows import OUTPUT, check_ids
+from thence.tables.delivery.arrow_rows import OUTPUT, check_ids, family
 from thence.tables.delivery.columns import Columns
-from thence.tables.delivery.many_keys import delivered
+from thence.tables.delivery.many_keys import KNOWN, delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.policy import Policy
@@ -41,13 +41,23 @@ def setup_of(
     return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
 
 
-def deliver_table(table: pa.Table, setup: Setup, carried: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of a table in causal order, key after key; `carried`: which of its columns come out."""
+def deliver_table(
+    table: pa.Table, setup: Setup, carried: Sequence[str] | None = None, known: pa.Table | None = None
+) -> pa.Table:
+    """Return the rows of a table in causal order, key after key.
+
+    `carried`: which of its columns come out. `known`: keys and ids that count as delivered before the first row.
+    """
     _check(table, setup)
+    fields = {field.name: field.type for field in table.schema if carried is None or field.name in carried} | OUTPUT
+    if known is not None:
+        table = _after_known(table, known, setup.columns)
     names, table = setup.columns, table.combine_chunks()
     key = [table.column(name) for name in names.key]
     order = [name for name in (names.arrival, names.message) if name in table.column_names]
     arrival = order if names.arrival in order else []
+    if known is not None:
+        arrival = [KNOWN, *arrival]
     if key or arrival:
         ordered = by_key(table, key or [pa.nulls(len(table))], arrival, lambda firsts: np.arange(len(firsts))).rows
     else:
@@ -55,8 +65,21 @@ def deliver_table(table: pa.Table, setup: Setup, carried: Sequence[str] | None =
     whole = list(delivered(ordered.to_batches(max_chunksize=MOST_ROWS), setup, names.key, carried=carried))
     if whole:
         return pa.Table.from_batches(whole)
-    fields = {field.name: field.type for field in table.schema if carried is None or field.name in carried} | OUTPUT
     return pa.table({name: pa.array([], kind) for name, kind in fields.items()})
+
+
+def _after_known(table: pa.Table, known: pa.Table, names: Columns) -> pa.Table:
+    """Return a table behind the ids that are known, which `delivered` takes out again."""
+    wanted = list(dict.fromkeys([*names.key, names.message]))
+    for name in wanted:
+        if name not in known.column_names:
+            raise names.lacks_known(name, known.column_names)
+        ours, theirs = (each.schema.field(name).type for each in (table, known))
+        names.check_known(name, str(ours), family(ours), str(theirs), family(theirs))
+    columns = {name: known.column(name).cast(table.schema.field(name).type) for name in wanted}
+    first = pa.table(columns | {KNOWN: pa.array(np.zeros(len(known), np.int32))})
+    table = table.append_column(KNOWN, pa.array(np.ones(len(table), np.int32)))
+    return pa.concat_tables([table.slice(0, 0), first, table], promote_options="default")
 
 
 def keyed(setup: Setup, table: pa.Table) -> Setup:

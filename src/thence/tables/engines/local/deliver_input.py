@@ -11,11 +11,11 @@ are put into the order of those places, so that no other column is converted.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack, overload
 
-from thence.errors import MisuseError
+from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import NAMES, Columns, named_once
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
@@ -45,6 +45,7 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
+    known: Any = None,
     policy: PolicyName | Policy = "wait",
     **limits: Unpack[PolicyLimits],
 ) -> pa.Table: ...
@@ -61,6 +62,7 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
+    known: Any = None,
     policy: PolicyName | Policy = "wait",
     **limits: Unpack[PolicyLimits],
 ) -> Data: ...
@@ -76,6 +78,7 @@ def deliver(
     key: str | Iterable[str] | None = None,
     columns: Mapping[str, str] | None = None,
     separator: str | None = None,
+    known: Any = None,
     policy: PolicyName | Policy = "wait",
     after_rows: int | None = None,
     after_seconds: float | None = None,
@@ -104,6 +107,8 @@ def deliver(
             them.
         columns: your names for columns of the contract, as in `{"message": "event_id"}`.
         separator: what stands between the ids where one text names several causes.
+        known: ids that count as delivered before the first row: a table in any of the forms of `data` with the columns
+            of the key and of the ids, or ids alone where there is no key.
         policy: `wait` (for ever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its own
             limits.
         after_rows: with `release` and `fail`: how many later rows of the key may arrive while a row is held.
@@ -128,14 +133,14 @@ def deliver(
         files = arrival_files(os.fspath(data), records=by == "depends_on" and not given)
         roster = files.rosters() if roster is None and by == "stamp" else roster
         setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
-        return deliver_arrivals(read_arrivals(files, by, names), setup, given, default_key=key is None)[0]
+        return deliver_arrivals(read_arrivals(files, by, names), setup, given, default_key=key is None, known=known)[0]
     if isinstance(data, list | tuple) and not data:
         return data
     table = input_table(data)
     if table is None:
         raise input_refusal(data)
     setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
-    places, added, _ = ordered_input(table, setup, given, default_key=key is None)
+    places, added, _ = ordered_input(table, setup, given, default_key=key is None, known=known)
     return table.taken(places, added)
 
 
@@ -147,7 +152,9 @@ class Ordered(NamedTuple):
     setup: Setup
 
 
-def ordered_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool) -> Ordered:
+def ordered_input(
+    table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool, known: Any = None
+) -> Ordered:
     """Put a table into causal order; `given` are the names of columns that the caller gave."""
     import numpy as np
     import pyarrow as pa
@@ -168,17 +175,39 @@ def ordered_input(table: InputTable, setup: Setup, given: Mapping[str, str], *, 
     missing = [name for name in (*setup.columns.key, names.cause) if name not in table.names]
     if missing:
         raise names.lacks(missing[0], table.names)
-    ordered = deliver_table(rows.append_column(ROW_COLUMN, pa.array(np.arange(len(rows)))), setup, [ROW_COLUMN])
+    there = None if known is None else _known(known, setup)
+    ordered = deliver_table(rows.append_column(ROW_COLUMN, pa.array(np.arange(len(rows)))), setup, [ROW_COLUMN], there)
     return Ordered(ordered.column(ROW_COLUMN).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), setup)
 
 
+def _known(known: Any, setup: Setup) -> pa.Table:
+    """Return what is known as a table of the key's columns and the ids."""
+    import pyarrow as pa
+
+    names = setup.columns
+    setup.check_known()
+    if is_path(known):
+        raise input_refusal(known)
+    empty = isinstance(known, Collection) and not len(known)
+    table = None if empty else input_table(known)
+    if table is not None:
+        return table.arrow([name for name in (*names.key, names.message) if name in table.names])
+    if names.key and not empty:
+        raise MisuseError(
+            Argument("known"), " has ids alone, and the rows have a key: pass a table with the columns "
+            f"{', '.join(dict.fromkeys([*names.key, names.message]))}",
+        )  # fmt: skip
+    ids = pa.nulls(0) if empty else pa.array(list(known))
+    return pa.table({name: pa.nulls(len(ids)) for name in names.key} | {names.message: ids})
+
+
 def deliver_arrivals(
-    arrivals: ArrivalTable, setup: Setup, given: Mapping[str, str], *, default_key: bool
+    arrivals: ArrivalTable, setup: Setup, given: Mapping[str, str], *, default_key: bool, known: Any = None
 ) -> tuple[pa.Table, Setup]:
     """Put rows that were read from files into causal order; return them, and the setup with the key that was used."""
     from thence.tables.files.arrival_reader import with_reasons
     from thence.tables.files.inputs import ArrowTable
 
     rows = ArrowTable(arrivals.table)
-    places, added, setup = ordered_input(rows, setup, given, default_key=default_key)
+    places, added, setup = ordered_input(rows, setup, given, default_key=default_key, known=known)
     return with_reasons(rows.taken(places, added), arrivals.lines, arrivals.kind), setup

@@ -46,7 +46,7 @@ from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Family, named_once
-from thence.tables.delivery.many_keys import delivered
+from thence.tables.delivery.many_keys import KNOWN, delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy, PolicyName, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
@@ -59,7 +59,7 @@ from thence.tables.engines.spark.workers import check_workers
 ROSTERS = "thence.rosters"
 """Metadata of the stamp column that says its rosters; `with_rosters` puts it there."""
 MADE = "thence.tables.delivery"
-"""Metadata of the column `blocker` that says the key and the name of the message column, for `waiting`."""
+"""Metadata of the column `blocker`: the key and the name of the message column, for `waiting`, and `is_timed`."""
 
 
 def deliver(
@@ -84,6 +84,7 @@ def deliver(
     ttl_seconds: float | None = None,
     commands: str | os.PathLike[str] | None = None,
     separator: str | None = None,
+    known: DataFrame | None = None,
     shards: int | None = None,
 ) -> DataFrame:
     """Put the rows of a batch or a stream into causal order, key by key, and say of each what became of it.
@@ -116,6 +117,8 @@ def deliver(
         ttl_seconds: streams only, processing time: a key that holds nothing and gets no row for this long is forgotten.
         commands: streams only: the folder in which `give_up` and `thence give-up` write their commands.
         separator: what stands between the ids where one text names several causes.
+        known: ids that count as delivered before the first row: a batch DataFrame with the columns of the key and of
+            the ids. A stream takes it in its first micro-batch and keeps it in its state.
         shards: streams only: into how many shards the keys are divided; `spark.sql.shuffle.partitions` if not given. A
             checkpoint keeps the number of its first start; `reshard` changes it.
     """
@@ -130,19 +133,20 @@ def deliver(
     )  # fmt: skip
     setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
     folder = None if commands is None else os.fspath(commands)
-    return _delivered(data, setup, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards))
+    return _delivered(data, setup, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards), known)
 
 
-def _delivered(data: DataFrame, setup: Setup, options: StreamOptions) -> DataFrame:
+def _delivered(data: DataFrame, setup: Setup, options: StreamOptions, known: DataFrame | None) -> DataFrame:
     setup.reading()  # refuses a separator that has no meaning
     _check(data, setup)
+    known = None if known is None else _known_ids(data, known, setup)
     check_workers(data.sparkSession)
     if data.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream
 
-        return deliver_stream(data, setup, options)
+        return deliver_stream(data, setup, options, known)
     options.refuse_in_a_batch()
-    return _batch(data, setup)
+    return _batch(data, setup, known)
 
 
 def split(ordered: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -261,15 +265,28 @@ def _family(kind: DataType) -> Family | None:
     return None if isinstance(kind, StructType | ArrayType | MapType | VariantType) else "other"
 
 
-def output_schema(arrivals: StructType, names: Columns) -> StructType:
-    """Return the schema of what comes out; a row's metadata stays, nullability is given up."""
+def output_schema(arrivals: StructType, names: Columns, *, timed: bool = False) -> StructType:
+    """Return the schema of what comes out; a row's metadata stays, nullability is given up.
+
+    `timed`: it is a stream with timers, which `is_timed` says of it later.
+    """
     fields = [StructField(field.name, field.dataType, True, field.metadata) for field in arrivals.fields]
-    made = {MADE: json.dumps({"key": list(names.key), "message": names.message})}
+    about = {"key": list(names.key), "message": names.message} | ({"timed": True} if timed else {})
+    made = {MADE: json.dumps(about)}
     added = [
         StructField(name, spark_type(kind), True, made if name == "blocker" else {})
         for name, kind in OUTPUT_COLUMNS.items()
     ]
     return StructType(fields + added)
+
+
+def is_timed(ordered: DataFrame) -> bool:
+    """Return whether a frame of `deliver` is a stream with timers: Spark then never ends it under `availableNow`.
+
+    Spark asks for another micro-batch as long as a stateful step reads the clock.
+    """
+    made = ordered.schema["blocker"].metadata.get(MADE, "{}") if "blocker" in ordered.columns else "{}"
+    return bool(json.loads(made).get("timed", False))
 
 
 def column(name: str) -> Column:
@@ -302,7 +319,25 @@ def with_key(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], li
     return table, keys, added
 
 
-def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
+def _known_ids(arrivals: DataFrame, known: DataFrame, setup: Setup) -> DataFrame:
+    """Return the known ids under the names and in the types of the arrivals."""
+    names = setup.columns
+    setup.check_known()
+    check_frame(known, "deliver(known=)")
+    if known.isStreaming:
+        raise MisuseError(Argument("known"), " is a stream; a batch DataFrame is accepted")
+    chosen = []
+    for name in dict.fromkeys([*names.key, names.message]):
+        spelled = resolved(known, name)
+        if spelled not in known.columns:
+            raise names.lacks_known(name, known.columns)
+        ours, theirs = arrivals.schema[name].dataType, known.schema[spelled].dataType
+        names.check_known(name, ours.simpleString(), _family(ours), theirs.simpleString(), _family(theirs))
+        chosen.append(column(spelled).cast(ours).alias(name))
+    return known.select(*chosen).where(column(names.message).isNotNull())
+
+
+def _batch(arrivals: DataFrame, setup: Setup, known: DataFrame | None) -> DataFrame:
     names = setup.columns
     schema = output_schema(arrivals.schema, names)
     table, keys, drop = with_key(arrivals, names)
@@ -311,7 +346,11 @@ def _batch(arrivals: DataFrame, setup: Setup) -> DataFrame:
         arrival = READ_ORDER
         drop = [*drop, READ_ORDER]
         table = table.withColumn(READ_ORDER, F.monotonically_increasing_id())
-    key = [column(name) for name in keys]
     order = [column(name).asc_nulls_first() for name in (arrival, names.message) if name in table.columns]
+    if known is not None:
+        before, _, _ = with_key(known.withColumn(KNOWN, F.lit(0)), names)
+        table = table.withColumn(KNOWN, F.lit(1)).unionByName(before, allowMissingColumns=True)
+        order = [F.col(KNOWN), *order]
+    key = [column(name) for name in keys]
     ordered = table.repartition(*key).sortWithinPartitions(*key, *order)
     return ordered.mapInArrow(lambda batches: delivered(batches, setup, keys, drop), schema)

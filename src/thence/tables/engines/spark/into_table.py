@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from thence.errors import MisuseError
 from thence.tables.delivery.checkpoint_terms import refuse_earlier
-from thence.tables.engines.spark.deliver import MADE, column
+from thence.tables.engines.spark.deliver import MADE, column, is_timed
 
 Mode = Literal["append", "merge"]
 _NEWEST = "__thence_newest"
@@ -53,10 +53,18 @@ def into_table(
         format: create the table in this format where it is missing.
         checkpoint: the checkpoint folder of a stream.
         trigger: the trigger of a stream, as in `{"availableNow": True}`; by default it goes on until it is stopped.
+            A stream with `wait_seconds`, `idle_seconds` or `ttl_seconds` takes `{"once": True}` instead: under
+            `availableNow` Spark would never end it.
     """
     on = list(on)
     key = _key(ordered)
     _check(ordered, mode, on, checkpoint)
+    if trigger and trigger.get("availableNow") and is_timed(ordered):
+        raise MisuseError(
+            "trigger={'availableNow': True} never ends with wait_seconds, idle_seconds or ttl_seconds: Spark goes on "
+            "with empty micro-batches as long as there are timers. Pass trigger={'once': True}, which takes all that "
+            "is there in one micro-batch, or no trigger"
+        )
     _create(ordered, table, format)
     work = _merging(table, key, on) if mode == "merge" else None
     if not ordered.isStreaming:

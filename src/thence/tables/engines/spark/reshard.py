@@ -16,31 +16,25 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 from pyspark.sql.types import LongType, StructField, StructType
 
 from thence.errors import Argument, MisuseError
-from thence.tables.delivery.packing import unpack
 from thence.tables.delivery.shard_memory import key_schema
 from thence.tables.delivery.shard_rewrite import WrittenShard, rewritten, widest
 from thence.tables.engines.spark.shard_visit import ALWAYS_VISITED, SHARD
 from thence.tables.engines.spark.stream import shard_of
 from thence.tables.engines.spark.stream_options import MOST_SHARDS
-from thence.tables.engines.spark.stream_step import BLOB, HEAD, NAME, SEGMENTS
+from thence.tables.engines.spark.stream_step import Rewriter
 from thence.tables.engines.spark.versions import as_arrow, values_by_partition
 from thence.tables.engines.spark.waiting import refuse_unreadable, state_of_shards
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 STATE = Path("state") / "0"
@@ -186,40 +180,11 @@ def _joined(head: bytes, shards: int) -> Callable[[pa.Table], pa.Table]:
 # -- Spark's state store -----------------------------------------------------------------------------------------------
 
 
-class _Rewriter(StatefulProcessor):
-    """Writes shards as they come, with the state variables of `stream_step.Processor`."""
-
-    def __init__(self, timed: bool) -> None:
-        self.timed = timed
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.handle = handle
-        self.head = handle.getValueState(HEAD, BLOB)
-        self.segments = handle.getMapState(SEGMENTS, NAME, BLOB)
-
-    def handleInputRows(  # type: ignore[override]  # frames alone: it is a step in pandas
-        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
-    ) -> Iterator[pd.DataFrame]:
-        for frame in rows:
-            for name, data in zip(frame["name"], frame["data"], strict=True):
-                if name:
-                    self.segments.updateValue((name,), (bytes(data),))
-                    continue
-                self.head.update((bytes(data),))
-                timer = unpack(bytes(data))[0]["timer"]
-                if self.timed and timer is not None:
-                    self.handle.registerTimer(timer)
-        return iter(())
-
-    def close(self) -> None:
-        pass
-
-
 def _write_state(session: SparkSession, made: Path, *, timed: bool) -> None:
     """Have Spark write the shards as the state of a query, in one micro-batch."""
     rows: DataFrame = session.readStream.schema(REWRITTEN).parquet(str(made / "rows"))
     written = rows.groupBy(SHARD).transformWithStateInPandas(
-        statefulProcessor=_Rewriter(timed),
+        statefulProcessor=Rewriter(timed),
         outputStructType="nothing boolean",
         outputMode="Append",
         timeMode="ProcessingTime" if timed else "None",

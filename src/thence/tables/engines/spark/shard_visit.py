@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from thence.tables.delivery import shard_memory
 from thence.tables.delivery.arrow_rows import in_utc
+from thence.tables.delivery.many_keys import KNOWN
 from thence.tables.delivery.orderer import BY_HAND
 from thence.tables.delivery.outcome import KINDS
 from thence.tables.delivery.segment import batches, ipc
@@ -105,7 +106,10 @@ class Visits:
         shard = shard_memory.opened(head, store, Shard(self.setup, self.schema, self.keys, self.shards))
         held = shard.held.count
         tables = [table for blob in blobs for table in batches(blob)]
-        rows = [table for table in tables if ACTION not in table.schema.names]
+        for table in tables:
+            if KNOWN in table.schema.names:
+                shard.know_before(table, moment)
+        rows = [table for table in tables if not {ACTION, KNOWN} & set(table.schema.names)]
         out = []
         if rows:
             names = rows[0].schema.names
@@ -141,7 +145,7 @@ class Visits:
             ):
                 if batch is not None:
                     yield batch
-            if ttl is not None and not rule.kept and moment >= last + _ms(ttl):
+            if ttl is not None and not rule.held and moment >= last + _ms(ttl):
                 shard.retire(number)
 
     def when(self, last: int, came_first: int | None) -> int | None:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from thence.errors import Argument, MisuseError
+from thence.tables.delivery.many_keys import KNOWN
 from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.deliver import column, output_schema, with_key
 from thence.tables.engines.spark.shard_visit import (
@@ -47,8 +48,10 @@ PACKED_ROWS = StructType([StructField(SHARD, IntegerType()), StructField(PACKED,
 LEAVING = StructType([StructField(PACKED, BinaryType()), StructField(NUMBERS, ArrayType(DoubleType()))])
 
 
-def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) -> DataFrame:
-    """Return the stream of rows that leave."""
+def deliver_stream(
+    arrivals: DataFrame, setup: Setup, options: StreamOptions, known: DataFrame | None = None
+) -> DataFrame:
+    """Return the stream of rows that leave; `known`: ids that its state begins with."""
     _refuse(arrivals, setup, options)
     names, session = setup.columns, arrivals.sparkSession
     shards = options.shards or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -65,11 +68,20 @@ def deliver_stream(arrivals: DataFrame, setup: Setup, options: StreamOptions) ->
         outputStructType=LEAVING,
         outputMode="Append",
         timeMode="ProcessingTime" if options.timed else "None",
+        initialState=None if known is None else _packed_known(known, setup, shards).groupBy(SHARD),
     )
     numbers = [F.col(NUMBERS)[place] for place in range(len(VISIT_COUNTS) + 1)]
     sums = [F.sum(numbers[place].cast("long")).alias(name) for place, name in enumerate(VISIT_COUNTS)]
     observed = stepped.observe(METRICS, *sums, F.max(numbers[-1]).alias("oldest_seconds"))
-    return observed.select(PACKED).mapInArrow(unpack_rows, output_schema(arrivals.schema, names))
+    return observed.select(PACKED).mapInArrow(unpack_rows, output_schema(arrivals.schema, names, timed=options.timed))
+
+
+def _packed_known(known: DataFrame, setup: Setup, shards: int) -> DataFrame:
+    """Return known ids, packed like rows."""
+    table, keys, _ = with_key(known, setup.columns)
+    ids = [name for name in (setup.columns.message,) if name not in keys]
+    sharded = table.select(shard_of(keys, shards), *map(column, [*keys, *ids]), F.lit(0).alias(KNOWN))
+    return sharded.mapInArrow(packer("", None), PACKED_ROWS)
 
 
 def shard_of(keys: Sequence[str], shards: int) -> Column:

@@ -52,17 +52,8 @@ class Segments:
         self.state.removeKey((name,))
 
 
-class Processor(StatefulProcessor):
-    """The stateful step: each shard's state, its rows, its timer."""
-
-    def __init__(self, visits: Visits) -> None:
-        """Take what a visit of a shard needs."""
-        self.sent, self.timed = pickle.dumps(visits), visits.options.timed
-        self.unpacked: Any = None
-
-    def __getstate__(self) -> dict[str, object]:
-        """Leave out what is unpacked at the worker."""
-        return {"sent": self.sent, "timed": self.timed, "unpacked": None}
+class ShardState(StatefulProcessor):
+    """The state variables of a shard, opened by a worker."""
 
     def __setstate__(self, state: dict[str, object]) -> None:
         """Arrive at a worker; the one beside the driver would report its every step to the terminal."""
@@ -76,6 +67,22 @@ class Processor(StatefulProcessor):
         self.handle = handle
         self.head = handle.getValueState(HEAD, BLOB)
         self.segments = handle.getMapState(SEGMENTS, NAME, BLOB)
+
+    def close(self) -> None:
+        """Close nothing: Spark owns the state."""
+
+
+class Processor(ShardState):
+    """The stateful step: each shard's state, its rows, its timer."""
+
+    def __init__(self, visits: Visits) -> None:
+        """Take what a visit of a shard needs."""
+        self.sent, self.timed = pickle.dumps(visits), visits.options.timed
+        self.unpacked: Any = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what is unpacked at the worker."""
+        return {"sent": self.sent, "timed": self.timed, "unpacked": None}
 
     @property
     def visits(self) -> Visits:
@@ -92,14 +99,17 @@ class Processor(StatefulProcessor):
         blobs = [row[-1] for frame in rows for row in frame.to_numpy(object).tolist() if isinstance(row[-1], bytes)]
         yield self._visit(blobs, timerValues)
 
+    def handleInitialState(  # type: ignore[override]  # frames alone: it is a step in pandas
+        self, key: Any, initialState: pd.DataFrame, timerValues: TimerValues
+    ) -> None:
+        """Take ids that are known; Spark calls this in the first micro-batch alone, before rows."""
+        self._visit([row[-1] for row in initialState.to_numpy(object).tolist()], timerValues)
+
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
         """Let go what has waited too long, and forget keys that have finished."""
         yield self._visit([], timerValues)
-
-    def close(self) -> None:
-        """Close nothing: Spark owns the state."""
 
     def _visit(self, blobs: list[bytes], timer_values: TimerValues) -> pd.DataFrame:
         state = self.head.get()
@@ -128,3 +138,32 @@ class Processor(StatefulProcessor):
         if due is not None:
             self.handle.registerTimer(due)
         shard.timer = due
+
+
+class Rewriter(ShardState):
+    """Writes the shards that `reshard` made, as they come."""
+
+    def __init__(self, timed: bool) -> None:
+        """Say whether the stream keeps timers."""
+        self.timed = timed
+
+    def __getstate__(self) -> dict[str, object]:
+        """Travel to a worker; the base class then silences the one beside the driver."""
+        return {"timed": self.timed}
+
+    def handleInputRows(  # type: ignore[override]  # frames alone: it is a step in pandas
+        self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
+    ) -> Iterator[pd.DataFrame]:
+        """Write a shard: its head stands under the empty name, its segments under theirs."""
+        from thence.tables.delivery.packing import unpack
+
+        for frame in rows:
+            for name, data in zip(frame["name"], frame["data"], strict=True):
+                if name:
+                    self.segments.updateValue((name,), (bytes(data),))
+                    continue
+                self.head.update((bytes(data),))
+                timer = unpack(bytes(data))[0]["timer"]
+                if self.timed and timer is not None:
+                    self.handle.registerTimer(timer)
+        return iter(())

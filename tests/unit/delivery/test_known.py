@@ -1,0 +1,101 @@
+"""`known=`: ids that count as delivered before the first row."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from random import Random
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from support.random_sets import arrivals
+from unit.delivery.stored_states import Shelf
+from unit.delivery.test_shard import KEYS, SCHEMA, Worker, batch, setup
+
+import thence
+from thence.errors import MisuseError
+from thence.tables.delivery import shard_memory
+from thence.tables.delivery.shard import Shard
+
+ROWS = [
+    {"account": 1, "id": "b", "parent": "a"},
+    {"account": 1, "id": "a", "parent": None},
+    {"account": 2, "id": "b", "parent": "a"},
+    {"account": 2, "id": "c", "parent": "b"},
+    {"account": 3, "id": "c", "parent": "lost"},
+]
+ASKED: dict[str, Any] = {"id": "id", "causes": "parent"}
+
+
+def seen(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(row["account"], row["id"], row["outcome"], row["position"], row["reason"]) for row in rows]
+
+
+@pytest.mark.parametrize("arrival", [False, True])
+@pytest.mark.parametrize("make", [list, pa.Table.from_pylist, pd.DataFrame])
+def test_a_known_cause_is_met_and_a_known_row_is_a_duplicate(make: Any, arrival: bool) -> None:
+    rows = [row | ({"arrival": place} if arrival else {}) for place, row in enumerate(ROWS)]
+    known = [{"account": 1, "id": "a"}, {"account": 9, "id": "lost"}, {"account": 2, "id": None}]
+    out = thence.deliver(rows, known=make(known), key="account", **ASKED)
+    assert sorted(seen(out), key=lambda row: row[0]) == [
+        (1, "b", "delivered", 1, None),
+        (1, "a", "duplicate", None, "it was delivered before"),
+        (2, "b", "blocked", None, "waits for a; a has not arrived"),
+        (2, "c", "blocked", None, "waits for b; a has not arrived"),
+        (3, "c", "blocked", None, "waits for lost; lost has not arrived"),
+    ]
+
+
+def test_ids_alone_where_there_is_no_key() -> None:
+    rows = [{"id": 3, "parent": 2}, {"id": 5, "parent": 4}]
+    out = thence.deliver(rows, known=(each for each in [1, 2]), **ASKED)
+    assert [(row["id"], row["outcome"]) for row in out] == [(3, "delivered"), (5, "blocked")]
+    assert [row["outcome"] for row in thence.deliver(rows, known=[], **ASKED)] == ["blocked", "blocked"]
+
+
+@pytest.mark.parametrize(
+    ("known", "more", "sentence"),
+    [
+        (["a"], {"key": "account"}, "pass a table with the columns account, id"),
+        ([{"account": 1}], {"key": "account"}, "known= has no column 'id'"),
+        ([{"account": 1, "id": 7}], {"key": "account"}, "a whole number is never equal to a text"),
+        ("table.parquet", {"key": "account"}, "found str"),
+    ],
+)
+def test_what_is_no_table_of_known_ids_is_refused(known: Any, more: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(MisuseError, match=sentence):
+        thence.deliver(ROWS, known=known, **ASKED, **more)
+
+
+def test_known_goes_with_explicit_causes() -> None:
+    with pytest.raises(MisuseError, match="names its causes by number"):
+        thence.deliver([{"destination": "d", "sender": "a", "clock": {"a": 1}}], by="clock", known=["a"])
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("remember", [None, 2])
+def test_random_sets_after_known_ids_equal_the_orderer_that_delivered_them(seed: int, remember: int | None) -> None:
+    """An orderer that got the known ids as rows gives the same outcomes, its positions further by their number."""
+    random = Random(seed)
+    sets = enumerate(arrivals("depends_on", random))
+    rows = [{"n": place, "message": row["message"], "depends_on": row["depends_on"]} for place, row in sets]
+    ids = sorted({each for row in rows for each in [row["message"], *(row["depends_on"] or ())] if each})
+    known = random.sample(ids, len(ids) // 3)
+    twin = thence.Orderer("depends_on", key=["destination"], remember=remember)
+    for each in known:
+        twin.push({"destination": "d", "message": each, "depends_on": []})
+    wanted = [out for row in rows for out in twin.push(row | {"destination": "d"})]
+    outcomes = [(out["n"], out["outcome"], out["position"] and out["position"] - len(known)) for out in wanted]
+    table = pa.Table.from_pylist([{"message": each} for each in known], pa.schema([("message", pa.string())]))
+    found = thence.deliver(rows, known=table, remember=remember)
+    assert [(r["n"], r["outcome"], r["position"]) for r in found if r["outcome"] != "blocked"] == outcomes
+    shelf, how = Shelf(), setup(remember=remember)
+    shard_memory.KEPT = OrderedDict()
+    fresh = Shard(how, SCHEMA, KEYS, 1)
+    fresh.know_before(batch([{"message": each} for each in known]), 0)
+    fresh.write(shelf)
+    shelf.head = fresh.head()
+    half = len(rows) // 2
+    out = [each for part in (rows[:half], rows[half:]) for each in Worker().step(shelf, part, how)]
+    assert [(r["n"], r["outcome"], r["position"]) for r in out] == outcomes
