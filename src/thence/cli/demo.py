@@ -179,7 +179,7 @@ def deliver_the_batch(made: Demo) -> None:
 
     from thence.lab.shop.traffic import ledger_arrivals, repaired_trace
     from thence.show.bars import bars
-    from thence.show.results_page import Paragraph, Picture
+    from thence.show.results_page import Picture
     from thence.tables.engines.local.audit import audit
     from thence.tables.engines.spark.deliver import deliver
 
@@ -198,26 +198,21 @@ def deliver_the_batch(made: Demo) -> None:
     seconds = placed.filter(pc.field("held_for") > 0)["held_seconds"].to_pylist()
     counts = _binned(seconds)
     blocked = len(ordered) - len(placed)
-    lines = [
-        f"{name:>12}  {'#' * round(40 * count / max(1, *map(_second, counts)))} {count:,}" for name, count in counts
-    ]
     made.tell(
         "Delivered in causal order",
         f'`deliver(arrivals, id="event_id", causes="parent_id", key="customer")` puts {len(ordered):,} rows in order. '
         f"{len(seconds):,} rows ({100 * len(seconds) / len(ordered):.0f} %) were held until their cause came; audited "
         f"again, the ledger is `{verdict}`. {blocked} rows wait for a cause that never came. How long rows were held:",
-        Paragraph("\n".join(lines), plain=True),
         Picture(bars([(name, count, f"{count:,} rows") for name, count in counts]), "How long rows were held"),
     )
+    longest = max(1, *(count for _, count in counts))
+    for name, count in counts:
+        made.console.print(f"{name:>12}  {'#' * round(40 * count / longest)} {count:,}")
     median = sorted(seconds)[len(seconds) // 2] if seconds else 0.0
     made.result["deliver"] = {
         "rows": len(ordered), "held": len(seconds), "blocked": blocked, "median_seconds": median, "verdict": verdict,
         "held_seconds": dict(counts),
     }  # fmt: skip
-
-
-def _second(pair: tuple[str, int]) -> int:
-    return pair[1]
 
 
 def _binned(seconds: Sequence[float]) -> list[tuple[str, int]]:

@@ -291,7 +291,7 @@ def test_other_types_are_refused_with_what_is_accepted(name: str, data: Any, say
 
 def test_wrong_names_are_refused() -> None:
     rows = [{"event": "a", "after": []}]
-    with pytest.raises(MisuseError, match="no column 'id', which was named for message; found: event, after"):
+    with pytest.raises(MisuseError, match=r"no column 'id' for the ids \(message\); found: event, after"):
         thence.deliver(rows, id="id", causes="after")
     with pytest.raises(MisuseError, match="no column 'depends_on'; the table has event, after"):
         thence.deliver(rows, id="event")

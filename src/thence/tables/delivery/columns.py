@@ -89,7 +89,8 @@ class Columns:
         for ours, theirs in (given or {}).items():
             if theirs and theirs not in present:
                 known = ", ".join(present) or "no column at all"
-                raise MisuseError(f"the table has no column {theirs!r}, which was named for {ours}; found: {known}")
+                what = {"message": "the ids (message)", "depends_on": "the causes (depends_on)"}.get(ours, ours)
+                raise MisuseError(f"the table has no column {theirs!r} for {what}; found: {known}")
 
     def check_ids(self, message: str, own: Family | None, cause: str, others: Family | None) -> None:
         """Refuse explicit causes whose type says that no message is among them; None: a type that holds no id."""
