@@ -10,6 +10,7 @@ The judges: an oracle over the applications' own notes, `thence.audit` over the 
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections import Counter
@@ -115,11 +116,12 @@ def test_a_cluster_of_three_servers_loses_one() -> None:
         for number in range(3):
             made = folder / f"n{number}"
             made.mkdir()
+            shutil.copy(folder / USERS, made)
             others = [port for at, port in enumerate(routes) if at != number]
             text = server_configuration(
                 port=ports[number],
                 store=made / "store",
-                users=folder / USERS,
+                users=USERS,
                 tls=tls,
                 cluster=(f"n{number}", routes[number], others),
             )

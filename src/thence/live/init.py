@@ -137,7 +137,7 @@ def _server(folder: Path, processes: Sequence[str], files: Sequence[Path], strea
 
     at = folder.resolve()
     tls = None if plain else Tls(at / "nats.server.crt", at / "nats.server.key", at / "authority.crt")
-    text = server_configuration(port=port, store=at / "jetstream", users=Path(USERS), tls=tls)
+    text = server_configuration(port=port, store=at / "jetstream", users=USERS, tls=tls)
     (folder / SERVER).write_text(text, encoding="utf-8")
     passwords = {name: new_password() for name in processes}
     _private(folder / USERS, users_configuration(stream, passwords))

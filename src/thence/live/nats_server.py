@@ -202,21 +202,22 @@ def server_configuration(
     *,
     port: int,
     store: Path,
-    users: Path,
+    users: str,
     tls: Tls | None = None,
     monitor: int | None = None,
     cluster: tuple[str, int, Sequence[int]] | None = None,
 ) -> str:
     """Return the configuration of a server on this machine.
 
-    `users` is a file that `users_configuration` gives. With `tls`, clients show a certificate of the same authority,
-    and TLS comes before anything else. `cluster`: the server's name, its port for the others, and theirs.
+    `users` names a file beside it with what `users_configuration` gives: the server finds no other. With `tls`, clients
+    show a certificate of the same authority, and TLS comes before anything else. `cluster`: the server's name, its port
+    for the others, and theirs.
     """
     lines = [
         f"listen: 127.0.0.1:{port}",
         f"max_payload: {MAX_PAYLOAD}",
         f"jetstream {{ store_dir: {json.dumps(str(store))}, sync_interval: always }}",
-        f"authorization {{ include {json.dumps(str(users))} }}",
+        f"authorization {{ include {json.dumps(users)} }}",
     ]
     if tls is not None:
         files = {"cert_file": tls.certificate, "key_file": tls.key, "ca_file": tls.authority}
