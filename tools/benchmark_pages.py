@@ -23,6 +23,8 @@ DOCS = ROOT / "docs" / "benchmarks"
 Result = Any
 Rows = Iterator[tuple[object, ...]]
 
+GROWING = 1.05
+"""factor from one quarter of a run to the next above which stamps have not settled"""
 CONDITIONS = """# Benchmarks
 
 Each page lists what was measured, what it is compared with, and the ratio: ours divided by the other, so below 1 is
@@ -330,6 +332,85 @@ Scripts: `benchmarks/protocols/run.py`, `literal.py`, `broadcast.py`.
 """
 
 
+def scale() -> str:
+    """Return the page about sizes up to 1,000 processes."""
+    rows = result("protocols/results/scale.json")["rows"]
+
+    def every() -> Rows:
+        for row in rows:
+            fanout = "broadcast" if row["fanout"] == row["n"] - 1 else row["fanout"]
+            if "not run" in row:
+                yield f"`{row['protocol']}`", row["n"], fanout, "", "", "", "", "", "", f"not run: {row['not run']}"
+                continue
+            facts = "" if row["facts"] is None else row["facts"]
+            sizes = (row["entries"], facts, row["bytes"], row["us_a_copy"], f"{row['held']:.0%}", row["on_network"])
+            note = f"still growing, {row['growth']:.2f}" if row["growth"] > GROWING else ""
+            note = "too short" if row["protocol"].startswith("ks") and row["messages"] < row["n"] else note
+            yield f"`{row['protocol']}`", row["n"], fanout, *sizes, note
+
+    heads = (
+        "protocol",
+        "processes",
+        "fan-out",
+        "entries",
+        "facts",
+        "bytes",
+        "CPU us a copy",
+        "held",
+        "on the network",
+        "",
+    )
+    return f"""# From 10 to 1,000 processes
+
+Every process sends ten messages a second on the mean; copies travel 50 ms, in any order; destinations are drawn evenly.
+Figures are those of one copy. *On the network* counts copies and acknowledgements for each message. CPU is what the
+members take, measured on a loaded machine: compare rows with each other.
+
+![Bytes a copy](../pictures/scale-bytes.svg)
+
+![CPU a copy](../pictures/scale-us.svg)
+
+## Where each stops being practical
+
+{practical(rows)}
+## All rows
+
+Where a row is *still growing*, entries rose by that factor from the third quarter of the run to the last: its sizes
+are lower bounds. Where it is *too short*, fewer messages were sent than there are processes, so logs are nearly empty:
+`ks` with 1,000 processes is not measured in its steady state. The plots leave out both, up to a growth of a fifth.
+
+{table(heads, every())}
+Script: `benchmarks/protocols/scale.py`, which goes on where it was stopped.
+"""
+
+
+def practical(rows: list[Result]) -> str:
+    """Say from which size on each protocol asks too much, in the figures of the rows."""
+    of = {(row["protocol"], row["n"], row["fanout"]): row for row in rows}
+
+    def bytes_of(name: str, *cells: tuple[int, int]) -> str:
+        return ", ".join(f"{of[name, n, fanout]['bytes']:,.0f} at {n:,}" for n, fanout in cells)
+
+    alone = bytes_of("ks", (30, 1), (100, 1), (300, 1))
+    some = bytes_of("ks", (30, 3), (100, 10), (300, 30))
+    matrix = bytes_of("rst", (10, 1), (30, 1), (100, 1), (300, 1))
+    vector = bytes_of("bss", (100, 99), (300, 299), (1000, 999))
+    okays = ", ".join(
+        f"{of['ks-ft', n, fanout]['on_network']:,.0f} for a fan-out of {fanout}" for n, fanout in ((30, 15), (100, 50))
+    )
+    spent = max(of["ks", 300, fanout]["us_a_copy"] for fanout in (1, 30))
+    slow = of["rst", 100, 1]["us_a_copy"]
+    return f"""- `ks` and `ks-hardware`: to some hundred processes. Bytes a copy grow about as n with unicasts
+  ({alone}) and faster with fan-outs of n/10 ({some}), where a stamp outweighs most payloads;
+  CPU a copy is {spent:.0f} us at most at 300. Beyond that, divide the processes: `hierarchy`, separators, labels.
+- `rst`: to some thirty processes. Its n² numbers take {matrix} processes, and {slow:,.0f} us a copy at 100; at
+  1,000 all matrices together would hold a thousand million numbers.
+- `bss`: to 1,000 and beyond, if everything is broadcast ({vector}).
+- `ks-ft`: where messages go to few groups. Its messages on the network grow with the square of the fan-out: {okays}.
+- `fifo`: everywhere, without causal order; what grows is the set of destinations in each stamp.
+"""
+
+
 def handlers() -> str:
     """Return the page about gates and Kafka."""
     gate, kafka = result("gate/results/run.json"), result("kafka/results/run.json")
@@ -410,6 +491,15 @@ def laboratory() -> str:
                 ours, theirs = row["reduced"]["states"], row["naive"]["states"]
                 yield f"{setting}, states", ours, "without reduction", theirs, ours / theirs
 
+    whole = result("sim/results/ci_dc_rate.json")
+
+    def rates() -> Rows:
+        for row in whole["rows"]:
+            speeds = [each for kind in ("measured", "bare") for each in row[f"{kind}_messages_per_s"].values()]
+            yield f"`{row['protocol']}`, {row['mode']}", row["messages"], *speeds, row["measured_hours"]
+
+    sizes = [f"{kind} n = {n}" for kind in ("measured", "bare") for n in (10, 30, 50)]
+
     def earlier() -> Rows:
         for row in result("sim/results/before.json")["rows"]:
             size = f"{row['processes']} processes, {row['messages']} messages"
@@ -426,6 +516,15 @@ def laboratory() -> str:
 For messages a second a ratio above 1 is faster.
 
 {compared(simulated())}
+### The whole experiment of ci-dc
+
+The paper's own counts, for `ks`, `ci-dc`, `rst` and `prs`: {whole["messages"]:,} messages. Messages a second of one
+core, with sizes measured and without, and the core hours that follow: {whole["core_hours"]} in all. One hour on two
+cores falls short by a factor of {whole["falls_short_by"]}; without measuring, by {whole["bare_falls_short_by"]}.
+`thence reproduce ci-dc --full` runs `ci-dc`, `prs` and `rst` in parts, one for each run, and goes on where it was
+stopped. The longest run takes {whole["longest_part_minutes"]} minutes of one core. The machine was loaded.
+
+{table(("runs", "messages", *sizes, "core hours"), rates())}
 ## Explorer
 
 {compared(explored())}
@@ -437,7 +536,7 @@ CPU seconds of the same work in both versions, in turn; a ratio below 1 is faste
 ## Sweep on Spark
 
 {compared(swept)}
-Scripts: `benchmarks/sim/run.py`, `sim/before.py`, `explore/speed.py`, `sweep/run.py`.
+Scripts: `benchmarks/sim/run.py`, `sim/before.py`, `sim/ci_dc_rate.py`, `explore/speed.py`, `sweep/run.py`.
 """
 
 
@@ -469,6 +568,7 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "audit": ("Audit", audit),
     "live": ("Live endpoints", live),
     "protocols": ("Protocols", protocols),
+    "scale": ("From 10 to 1,000 processes", scale),
     "handlers": ("Gate and Kafka", handlers),
     "page": ("The page of `thence show`", page),
     "laboratory": ("Laboratory", laboratory),
