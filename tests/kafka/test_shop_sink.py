@@ -198,10 +198,10 @@ def test_the_judge_accepts_every_look_at_a_target_that_loses_nothing(seed: int) 
     """States come back (a favourite changes from a to b to a), and a look may miss any number of commits."""
     chance = random.Random(seed)
     states = [chance.choice("abc") + str(place // 10) for place in range(60)]
-    prefixes, reached = places_of(states), 0
-    for place in sorted(chance.sample(range(60), 20)):
-        reached = next_place(prefixes, states[place], reached)
-        assert reached <= place
+    prefixes, looks, found = places_of(states), sorted(chance.sample(range(60), 20)), [0]
+    for place in looks:
+        found.append(next_place(prefixes, states[place], found[-1]))
+    assert all(reached <= place for reached, place in zip(found[1:], looks, strict=True))
 
 
 def test_the_judge_names_a_loss_and_by_last_places_would_name_one_that_is_none() -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from thence.tables.engines.spark.deliver import split as split
     from thence.tables.engines.spark.deliver import with_rosters as with_rosters
     from thence.tables.engines.spark.give_up import give_up as give_up
+    from thence.tables.engines.spark.into_database import into_database as into_database
     from thence.tables.engines.spark.into_table import into_table as into_table
     from thence.tables.engines.spark.metrics import DeliveryListener as DeliveryListener
     from thence.tables.engines.spark.reshard import reshard as reshard
@@ -35,6 +36,7 @@ _WHERE = {
     "CostResult": "thence.tables.engines.spark.cost",
     "deliver": "thence.tables.engines.spark.deliver",
     "split": "thence.tables.engines.spark.deliver",
+    "into_database": "thence.tables.engines.spark.into_database",
     "into_table": "thence.tables.engines.spark.into_table",
     "with_rosters": "thence.tables.engines.spark.deliver",
     "waiting": "thence.tables.engines.spark.waiting",

@@ -57,7 +57,7 @@ def into_table(
             `availableNow` Spark would never end it.
     """
     on = list(on)
-    key = _key(ordered)
+    key = delivery_key(ordered)
     _check(ordered, mode, on, checkpoint)
     if trigger and trigger.get("availableNow") and is_timed(ordered):
         raise MisuseError(
@@ -86,12 +86,12 @@ def into_table(
     return (writer if format is None else writer.format(format)).toTable(table)
 
 
-def _key(ordered: DataFrame) -> list[str]:
+def delivery_key(ordered: DataFrame) -> list[str]:
     """Return the delivery key that `deliver` noted beside its columns."""
     made = ordered.schema["blocker"].metadata.get(MADE) if "blocker" in ordered.columns else None
     if made is None or "position" not in ordered.columns:
         raise MisuseError(
-            "into_table takes what deliver returned, with its columns position and blocker; "
+            "this takes what deliver returned, with its columns position and blocker; "
             f"found: {', '.join(ordered.columns)}"
         )
     return list(json.loads(made)["key"])

@@ -61,8 +61,8 @@ def from_changes(
         schemas: Avro schemas by id, for values with the Confluent header.
         foreign_keys: for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`,
             several columns separated by commas.
-        whole: deliver a transaction only if its END and all its changes are there; for a batch, because a stream reads
-            record by record.
+        whole: deliver a transaction only if its END and all its changes are there; for a batch, because a stream
+            delivers row by row: `thence.spark.into_database` writes whole transactions of a stream.
     """
     _refuse(records, order, whole)
     if since is not None:
@@ -88,8 +88,8 @@ def _refuse(records: DataFrame, order: str, whole: bool) -> None:
         return
     if whole:
         raise MisuseError(
-            "whole=True needs the records together, and a stream reads them one by one; read a batch, or use "
-            "thence.sources.WholeTransactions outside Spark"
+            "whole=True needs the records together, and a stream delivers them one by one; leave it out and write with "
+            "thence.spark.into_database, which applies whole transactions only"
         )
     if order == "keys":
         raise MisuseError(
