@@ -23,6 +23,7 @@ from kafka import shop_sink_job
 from spark.deliver import debezium_job
 from support.postgres_server import Postgres, postgres
 from support.soak import first, keep
+from support.some import some
 
 DDL = """
 create table customer(id int primary key, email text unique, favourite int);
@@ -199,7 +200,7 @@ def test_the_judge_accepts_every_look_at_a_target_that_loses_nothing(seed: int) 
     chance = random.Random(seed)
     states = [chance.choice("abc") + str(place // 10) for place in range(60)]
     prefixes, reached = places_of(states), 0
-    for place in sorted(chance.sample(range(60), 20)):
+    for place in some(sorted(chance.sample(range(60), 20))):
         reached = next_place(prefixes, states[place], reached)
         assert reached <= place
 
