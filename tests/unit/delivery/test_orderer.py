@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.arrivals import PROTOCOLS, Arrivals, Row, arrivals
 
-from thence import Orderer
+from thence import Orderer, Policy
 from thence.core.model.roster import Roster
 from thence.core.protocols.wire import decode
 from thence.errors import MisuseError, TraceError
@@ -225,6 +225,12 @@ def test_misuse_is_refused() -> None:
 
 def _place(row: Row) -> tuple[str, int]:
     return row["destination"], row["arrival"]
+
+
+@pytest.mark.parametrize("name", ["after_rows", "remember", "held_limit", "filter_limit"])
+def test_a_limit_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(MisuseError, match="a whole number from 1 is accepted"):
+        Policy("release", **{"after_rows": 1, "remember": 1, name: 0})
 
 
 def test_a_row_that_is_no_mapping_is_refused_by_name() -> None:

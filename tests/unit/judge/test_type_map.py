@@ -18,6 +18,7 @@ from thence.tables.contract.type_map import arrow_type
         ("map<string,long>", pa.map_(pa.string(), pa.int64())),
         ("map<string,struct<met:boolean,why:string>>",
          pa.map_(pa.string(), pa.struct([("met", pa.bool_()), ("why", pa.string())]))),
+        ("struct<a:array<string>,b:long>", pa.struct([("a", pa.list_(pa.string())), ("b", pa.int64())])),
         (DEPENDENCIES, pa.list_(pa.struct([("message", pa.string()), ("destinations", pa.list_(pa.string()))]))),
     ],
 )  # fmt: skip

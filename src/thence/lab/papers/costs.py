@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 COSTED = ("ks", "ci-dc", "ech", "prs", "rst", "ses")
 BRIEF = ("rst", "ses")
 SOON = ("ks", "ci-dc")
-FULL = 0.95
+NEAR_FULL = 0.95
 """of n² entries, a stamp of `ses` cannot grow much more"""
 COSTED_SIZES = ((4, 8), (5, 10, 20, 30, 50, 75, 100), (5, 10, 20, 30, 50, 75, 100))
 VECTOR = "vector clock"
@@ -95,7 +95,7 @@ def settled(n: int, traffic: Traffic) -> int:
 def is_settled(row: Row, traffic: Traffic) -> bool:
     """Tell whether a run was long enough; `ks` and `ci-dc` settle sooner on unicasts, and what is full is settled."""
     n = row["processes"]
-    if row["protocol"] in ("rst", "bss") or (row["protocol"] == "ses" and row["entries_per_copy"] >= FULL * n * n):
+    if row["protocol"] in ("rst", "bss") or (row["protocol"] == "ses" and row["entries_per_copy"] >= NEAR_FULL * n * n):
         return True
     enough = min(50 * n, settled(n, traffic)) if row["protocol"] in SOON and traffic.unicast else settled(n, traffic)
     return bool(row["messages"] >= enough)
