@@ -160,7 +160,7 @@ SENTENCES = (
     Sentence(
         "laboratory/explore.md", "system: {processes} processes, up to {messages} messages (unicast)", first_exploration
     ),
-    Sentence("laboratory/explore.md", "`--changes` of them ({changes} unless told otherwise)", first_exploration),
+    Sentence("laboratory/explore.md", "`--changes` of them ({changes} by default)", first_exploration),
     Sentence("laboratory/explore.md", "a system of at most {most} states", drawn),
     Sentence(
         "laboratory/reproduce.md",

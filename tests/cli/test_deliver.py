@@ -301,7 +301,11 @@ def test_what_python_can_say_of_a_delivery_the_command_can_too() -> None:
     from thence.cli.deliver import command
     from thence.tables.engines.spark.deliver import deliver
 
-    of_python = set(signature(deliver).parameters) - {"data", "commands"}  # a path here; a folder of its own
+    of_python = set(signature(deliver).parameters) - {
+        "data",
+        "commands",
+        "known",
+    }  # a path here; a folder of its own; a table
     assert of_python <= set(signature(command).parameters)
 
 

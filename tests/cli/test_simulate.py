@@ -117,7 +117,7 @@ def test_a_deadlock_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
         (["--trace", "x.csv"], "ends in none of"),
         (["--warmup", "1"], "warm-up 1.0 is not a share"),
         (["--option", "explicit"], "is not NAME=VALUE"),
-        (["--option", "explicit=true"], "a simulated application hands over no contexts"),
+        (["--option", "explicit=true"], "a simulated application passes no contexts"),
         (["--option", "explicit=--5"], "option explicit of protocol ks is '--5'; True or False is accepted"),
         (["--option", "explicit=" + "9" * 5000], "True or False is accepted"),
         (["--option", "name=x"], "protocol ks has no option 'name'; its options: explicit"),
