@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from thence.tables.delivery.partition_by_key import by_key, in_order
-from thence.tables.delivery.segment import batches, ipc
+from thence.tables.delivery.shard_state import batches, ipc
 
 PACKED = "__thence_rows"
 ORDER = ["arrival", "message"]

@@ -52,7 +52,7 @@ class Rival(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:
         from _by_key import PACKED, sorted_rows
 
-        from thence.tables.delivery.segment import ipc
+        from thence.tables.delivery.shard_state import ipc
 
         blobs = [blob for frame in rows for blob in frame.iloc[:, -1]]
         state = pickle.loads(bytes(self.blob.get()[0])) if self.blob.exists() else None

@@ -165,7 +165,7 @@ def costs(spark: Any) -> None:
 
     from thence.lab.simulator import Scenario, simulate
     from thence.tables.contract.row_validity import row_of
-    from thence.tables.contract.type_map import arrow_schema
+    from thence.tables.contract.spark_to_arrow_types import arrow_schema
     from thence.tables.costing import replay_run
     from thence.tables.costing.replay import Cost
     from thence.tables.engines.spark.cost import cost

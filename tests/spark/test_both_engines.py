@@ -12,7 +12,7 @@ import thence
 import thence.spark
 from thence.core.model.events import Event, parse
 from thence.tables.contract.row_validity import row_of
-from thence.tables.contract.type_map import arrow_schema
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 from thence.tables.judge.result import COLUMNS
 
 if TYPE_CHECKING:

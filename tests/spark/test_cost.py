@@ -16,7 +16,7 @@ from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.lab.simulator import Scenario, simulate
 from thence.tables.contract.row_validity import row_of
-from thence.tables.contract.type_map import arrow_schema
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 from thence.tables.costing import prefix, profile, recommend, replay_run
 from thence.tables.costing.recommend import together, total_cost
 from thence.tables.costing.replay import Cost

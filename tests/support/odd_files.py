@@ -22,7 +22,7 @@ from pyarrow import csv
 
 from thence.core.model.events import Event, parse
 from thence.tables.contract.row_validity import row_of
-from thence.tables.contract.type_map import arrow_schema
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 from thence.tables.files.jsonl import format_line
 from thence.tables.files.line_reader import LINE_LIMIT
 

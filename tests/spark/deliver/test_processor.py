@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from thence.tables.delivery import Columns, Policy
-from thence.tables.delivery.segment import ipc
 from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.shard_state import ipc
 from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP, PACKED, Visits, unpack_rows
 from thence.tables.engines.spark.stream_options import StreamOptions
 from thence.tables.engines.spark.stream_step import CHATTY, Processor

@@ -15,7 +15,7 @@ from support.located import located_rows
 from thence.core.model.events import parse
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, PLACE_COLUMNS, Column, names_of
 from thence.tables.contract.row_validity import row_of
-from thence.tables.contract.type_map import arrow_schema
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 from thence.tables.files import batches
 from thence.tables.files import line_reader as lines
 from thence.tables.files.batches import read_batches

@@ -11,7 +11,7 @@ from support.some import some
 from thence.core.model.events import Event, parse
 from thence.tables.contract.columns import ARRIVAL_COLUMNS, EVENT_COLUMNS, arrival_columns, ddl
 from thence.tables.contract.row_validity import event_of, row_of
-from thence.tables.contract.type_map import arrow_schema
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 
 SEND = {"run": "r", "process": "a", "index": 1, "kind": "send", "message": "a1", "destinations": ["b", "c"]}
 

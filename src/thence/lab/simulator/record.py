@@ -150,7 +150,7 @@ class ArrivalRecorder(Observer):
         import pyarrow.parquet as pq
 
         from thence.tables.contract.columns import arrival_columns
-        from thence.tables.contract.type_map import arrow_schema
+        from thence.tables.contract.spark_to_arrow_types import arrow_schema
         from thence.tables.files.parquet import roster_metadata
 
         schema = arrow_schema(arrival_columns("stamp")).with_metadata(roster_metadata([self.roster]))

@@ -42,7 +42,7 @@ from thence.lab.sweep.task import (
     run_one,
     write_result,
 )
-from thence.tables.contract.type_map import schema_of_types
+from thence.tables.contract.spark_to_arrow_types import schema_of_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -28,7 +28,7 @@ from pyarrow import fs
 from thence.core.model.plain import Row
 from thence.lab.simulator import Result, Scenario, scenario_of, simulate
 from thence.lab.simulator.metrics import PER_COPY, STAMPS
-from thence.tables.contract.type_map import schema_of_types
+from thence.tables.contract.spark_to_arrow_types import schema_of_types
 
 RESULT, TRACE, TIMING = "result.parquet", "trace.parquet", "timing.parquet"
 SETTING = {

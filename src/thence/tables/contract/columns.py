@@ -1,9 +1,9 @@
 """The columns of both tables, stated once: events (a trace) and arrivals (copies waiting to be delivered).
 
 *Invariant.* Names, types, bounds and meanings stand here and nowhere else. The Arrow schema
-(`tables.contract.type_map`), Spark's schema (`ddl`), the checks of a row (`tables.contract.row_validity`) and of a
-batch of rows (`tables.files.checked_batches`), the columns that the kernels judge and those that a replay reads are all
-derived from these tuples.
+(`tables.contract.spark_to_arrow_types`), Spark's schema (`ddl`), the checks of a row (`tables.contract.row_validity`)
+and of a batch of rows (`tables.files.checked_batches`), the columns that the kernels judge and those that a replay
+reads are all derived from these tuples.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import pyarrow as pa
 from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
 from thence.tables.contract.row_validity import event_of
-from thence.tables.contract.type_map import schema_of_types
+from thence.tables.contract.spark_to_arrow_types import schema_of_types
 from thence.tables.costing.prepare import head_of, prepare, replayed
 from thence.tables.costing.replay import Cost
 from thence.tables.costing.traffic import Profile

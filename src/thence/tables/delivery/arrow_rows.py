@@ -20,7 +20,7 @@ from thence.core.model.moments import seconds
 from thence.core.model.plain import Field
 from thence.errors import TraceError
 from thence.tables.contract.numpy_types import Ints, Longs
-from thence.tables.contract.type_map import arrow_type
+from thence.tables.contract.spark_to_arrow_types import arrow_type
 from thence.tables.delivery.coded_rows_cy import (
     CodedRows,
     Lexicon,

@@ -30,7 +30,8 @@ from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_k
 from thence.tables.delivery.packing import pack
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.rule_state import read_held_row
-from thence.tables.delivery.segment import (
+from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.shard_state import (
     Segment,
     by_number,
     changed_columns,
@@ -40,7 +41,6 @@ from thence.tables.delivery.segment import (
     schemas,
     table_of,
 )
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.state import State, agree, reading_terms
 from thence.tables.delivery.without_collection import without_collection
 

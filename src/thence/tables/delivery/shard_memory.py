@@ -13,9 +13,9 @@ from thence.tables.delivery.checkpoint_terms import same_terms
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.packing import unpack
 from thence.tables.delivery.policy import Policy
-from thence.tables.delivery.segment import Segment
 from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard import SegmentStore, Shard, read_segment
+from thence.tables.delivery.shard_state import Segment
 
 MOST_SHARDS = 256
 """Shards that a worker keeps in memory."""

@@ -17,9 +17,9 @@ import pyarrow as pa
 from thence.core.model.plain import Row
 from thence.tables.contract.numpy_types import Longs
 from thence.tables.delivery.packing import pack, unpack
-from thence.tables.delivery.segment import Segment, fitted, keep_keys, merged
 from thence.tables.delivery.shard import read_segment, segment_name
 from thence.tables.delivery.shard_memory import ReadOnly
+from thence.tables.delivery.shard_state import Segment, fitted, keep_keys, merged
 
 LEVEL = 4
 """Of the one segment that a shard begins with: as after 256 micro-batches, so that it is not merged again at once."""

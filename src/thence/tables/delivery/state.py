@@ -10,7 +10,7 @@ roster) and is refused where that differs from what is asked for. Its columns ar
   the other, its needs, each with whether the row is held for it.
 
 A source is a position in the roster for stamps, a text otherwise. For explicit causes `delivered` is in the order of
-delivery. A stream keeps many keys in other columns (`segment.py`), made by the same rule.
+delivery. A stream keeps many keys in other columns (`shard_state.py`), made by the same rule.
 """
 
 from __future__ import annotations

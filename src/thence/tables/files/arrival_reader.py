@@ -170,7 +170,7 @@ def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
     """Return the rows of JSON lines, and of records that become such rows."""
     import pyarrow as pa
 
-    from thence.tables.contract.type_map import arrow_type
+    from thence.tables.contract.spark_to_arrow_types import arrow_type
 
     unread: list[Quarantined] = []
     if found.kind in RECORDS:

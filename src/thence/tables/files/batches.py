@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
-from thence.tables.contract.type_map import arrow_type
+from thence.tables.contract.spark_to_arrow_types import arrow_type
 from thence.tables.files.checked_batches import checked, located_batch, numbered, placed_batch, refused_batch
 from thence.tables.files.jsonl import DEEPEST, broken_off, called_in, located_line, too_deep
 from thence.tables.files.line_reader import LINE_LIMIT, Block, blocks, lines_of

@@ -22,7 +22,7 @@ from thence.core.model.events import Event
 from thence.tables.contract.columns import DEPENDENCIES, EVENT_COLUMNS, NEEDED, Column, names_of
 from thence.tables.contract.numpy_types import Flags, Longs
 from thence.tables.contract.row_validity import event_of, readable
-from thence.tables.contract.type_map import arrow_schema, arrow_type
+from thence.tables.contract.spark_to_arrow_types import arrow_schema, arrow_type
 from thence.tables.files.jsonl import Located
 from thence.tables.files.source import Quarantined
 

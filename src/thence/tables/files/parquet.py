@@ -18,7 +18,7 @@ from thence.core.model.events import Event
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.row_validity import VERSION
-from thence.tables.contract.type_map import arrow_schema
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 from thence.tables.files.checked_batches import columns_of
 from thence.tables.files.parquet_reader import footer
 from thence.tables.files.source import BROKEN, first_line

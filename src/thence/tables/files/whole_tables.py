@@ -100,7 +100,7 @@ def event_table(path: Path, kind: Format, columns: Sequence[Column], content: by
     """Return the columns of an event that a table has, in our names, or why it cannot be used."""
     import pyarrow as pa
 
-    from thence.tables.contract.type_map import arrow_type
+    from thence.tables.contract.spark_to_arrow_types import arrow_type
     from thence.tables.files.inputs import without_views
     from thence.tables.files.parquet_reader import misfit, our_columns
 

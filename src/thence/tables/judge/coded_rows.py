@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from thence.core.model.events import EVENT_KINDS
 from thence.tables.contract.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column
 from thence.tables.contract.numpy_types import Bytes, Flags, Ints, Longs, fixed
-from thence.tables.contract.type_map import arrow_schema
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 from thence.tables.judge.interning import intern
 from thence.tables.judge.scan import sort_segments
 

@@ -160,7 +160,7 @@ def ordered_input(
     import pyarrow as pa
 
     from thence.tables.contract.columns import CAUSE_COLUMNS
-    from thence.tables.contract.type_map import arrow_type
+    from thence.tables.contract.spark_to_arrow_types import arrow_type
     from thence.tables.engines.local.deliver import deliver_table, keyed
 
     names = setup.columns

@@ -141,6 +141,6 @@ def _row(values: Row, arrival: int | None) -> Row:
 def _arrow(rows: list[Row]) -> pa.Table:
     import pyarrow as pa
 
-    from thence.tables.contract.type_map import arrow_type
+    from thence.tables.contract.spark_to_arrow_types import arrow_type
 
     return pa.Table.from_pylist(rows, pa.schema([(name, arrow_type(kind)) for name, kind in STAMPED.items()]))

@@ -21,7 +21,7 @@ from thence.core.model.events import Event
 from thence.errors import TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, ddl, names_of
 from thence.tables.contract.row_validity import event_of, readable
-from thence.tables.contract.type_map import arrow_schema
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 from thence.tables.engines.spark.read_events import read_events
 from thence.tables.explain.causality import with_order
 from thence.tables.files.checked_batches import columns_of

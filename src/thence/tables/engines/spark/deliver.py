@@ -51,8 +51,8 @@ from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy, PolicyName, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
 from thence.tables.delivery.setup import Setup
+from thence.tables.engines.spark.arrow_to_spark_types import spark_type
 from thence.tables.engines.spark.frames import check_frame
-from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 from thence.tables.engines.spark.workers import check_workers
 

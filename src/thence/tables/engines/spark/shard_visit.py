@@ -15,9 +15,9 @@ from thence.tables.delivery.arrow_rows import in_utc
 from thence.tables.delivery.many_keys import KNOWN
 from thence.tables.delivery.orderer import BY_HAND
 from thence.tables.delivery.outcome import KINDS
-from thence.tables.delivery.segment import batches, ipc
 from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard import SegmentStore, Shard
+from thence.tables.delivery.shard_state import batches, ipc
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 
 SHARD, PACKED, ACTION, CAUSE = "__thence_shard", "__thence_rows", "__thence_action", "__thence_cause"

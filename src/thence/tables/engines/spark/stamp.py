@@ -20,7 +20,7 @@ from thence.core.model.events import Event
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.row_validity import event_of
-from thence.tables.contract.type_map import arrow_type
+from thence.tables.contract.spark_to_arrow_types import arrow_type
 from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_run
 from thence.tables.engines.spark.event_columns import in_our_names
 from thence.tables.engines.spark.frames import check_frame

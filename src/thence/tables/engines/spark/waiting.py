@@ -27,9 +27,9 @@ from thence.tables.delivery.checkpoint_terms import OF_AN_EARLIER_RELEASE, refus
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS
 from thence.tables.delivery.shard_memory import ReadOnly, as_written, key_schema
+from thence.tables.engines.spark.arrow_to_spark_types import spark_type
 from thence.tables.engines.spark.deliver import MADE, column, resolved
 from thence.tables.engines.spark.shard_visit import SHARD
-from thence.tables.engines.spark.spark_types import spark_type
 from thence.tables.engines.spark.stream_step import HEAD, SEGMENTS
 from thence.tables.engines.spark.versions import as_arrow
 

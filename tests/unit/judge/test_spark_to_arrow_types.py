@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from thence.tables.contract.columns import DEPENDENCIES
-from thence.tables.contract.type_map import arrow_type
+from thence.tables.contract.spark_to_arrow_types import arrow_type
 
 
 @pytest.mark.parametrize(
