@@ -75,7 +75,8 @@ def test_relative_links_lead_somewhere() -> None:
 
 def test_microseconds_of_a_step_are_the_measured_ones() -> None:
     said = re.search(
-        r"a step of `ks` among (\d+) to (\d+) processes takes (\d+) to (\d+) of them", (ROOT / "README.md").read_text()
+        r"a step of the protocol `ks` among (\d+) to (\d+) processes takes (\d+) to (\d+) microseconds",
+        (ROOT / "README.md").read_text(),
     )
     assert said is not None
     fewest, most, least, longest = map(int, said.groups())
