@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import thence
 from thence import Orderer
 from thence.cli import main
 from thence.errors import MisuseError
@@ -185,3 +186,39 @@ def test_several_causes_in_one_text(spark: SparkSession, tmp_path: Path) -> None
     assert by_command(folder, tmp_path / "batch", "--engine", "spark", *more) == wanted
     stream = ["--stream", "--once", "--checkpoint", str(tmp_path / "checkpoint"), "--files-per-batch", "1"]
     assert by_command(folder, tmp_path / "stream", *stream, *more) == wanted
+
+
+def test_a_batch_without_a_key_is_one_order_as_in_this_process(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"id": "paid", "parent_id": "ordered"}, {"id": "ordered", "parent_id": None}, {"id": "x", "parent_id": "y"}]
+    here = thence.deliver(rows, id="id", causes="parent_id")
+    frame = spark.createDataFrame([tuple(row.values()) for row in rows], "id string, parent_id string")
+    there = deliver(frame.repartition(3), id="id", causes="parent_id").collect()
+    said = {(row["id"], row["outcome"], row["position"], row["reason"]) for row in here}
+    assert {(row["id"], row["outcome"], row["position"], row["reason"]) for row in there} == said
+    frame.write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
+    with pytest.raises(MisuseError, match=r"no column 'destination'.*key"):
+        deliver(stream, id="id", causes="parent_id")
+    asked = [
+        "deliver",
+        str(tmp_path / "in"),
+        "--id",
+        "id",
+        "--causes",
+        "parent_id",
+        "--engine",
+        "spark",
+        "--cores",
+        "2",
+    ]
+    assert main([*asked, "--out", str(tmp_path / "out")]) == 0
+
+
+def test_a_command_on_spark_that_delivers_nothing_ends_with_1(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_text('{"event_id": null, "parent_id": "x", "account": "a"}\n' * 2)
+    asked = ["deliver", str(file), *OPTIONS, "--engine", "spark", "--cores", "2", "--out", str(tmp_path / "out")]
+    assert main(asked) == 1
+    assert "of 2 rows none could be delivered, 2 quarantined" in capsys.readouterr().err

@@ -100,7 +100,7 @@ def deliver(
         roster: the processes in order of position, for stamps; not needed where the stamp column carries them
             (`with_rosters`, or files written by thence).
         key: the columns whose values separate independent orders; by default run and destination, where the table has
-            them.
+            them. A batch with explicit causes and neither is one order, in one task; a stream needs a key.
         columns: your names for columns of the contract, as in `{"message": "event_id"}`.
         policy: `wait` (for ever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its own
             limits.
@@ -185,9 +185,12 @@ def _names(arrivals: DataFrame, by: By, columns: Mapping[str, str] | None, key: 
     """Return the columns as the table spells them."""
     names = Columns(by, columns, key, lambda name: resolved(arrivals, name))
     Columns.check_given({ours: resolved(arrivals, name) for ours, name in (columns or {}).items()}, arrivals.columns)
-    if key is None and names.run not in arrivals.columns:
-        return names.with_key((names.destination,))
-    return names
+    if key is not None:
+        return names
+    # As in this process: explicit causes need neither run nor destination, and a table without both is one order. A
+    # stream needs a key, because one order would be one shard.
+    needed = () if by == "depends_on" and not arrivals.isStreaming else (names.destination,)
+    return names.with_key([name for name in (names.run, names.destination) if name in (*arrivals.columns, *needed)])
 
 
 def resolved(table: DataFrame, name: str) -> str:
@@ -352,5 +355,6 @@ def _batch(arrivals: DataFrame, setup: Setup, known: DataFrame | None) -> DataFr
         table = table.withColumn(KNOWN, F.lit(1)).unionByName(before, allowMissingColumns=True)
         order = [F.col(KNOWN), *order]
     key = [column(name) for name in keys]
-    ordered = table.repartition(*key).sortWithinPartitions(*key, *order)
+    placed = table.repartition(*key) if key else table.repartition(1)  # no key: all rows are one order
+    ordered = placed.sortWithinPartitions(*key, *order)
     return ordered.mapInArrow(lambda batches: delivered(batches, setup, keys, drop), schema)
