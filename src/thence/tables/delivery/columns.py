@@ -7,7 +7,7 @@ columns. A null anywhere in the key but in `run` quarantines the row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -123,6 +123,14 @@ class Columns:
     def with_key(self, key: Iterable[str]) -> Columns:
         """Return the same names with another key."""
         return Columns.__new__(Columns)._set(**vars(self) | {"key": tuple(key)})
+
+    def with_default_key(self, present: Collection[str], *, one_order: bool) -> Columns:
+        """Return the names for a table whose key was not named: run and destination, those of them that it has.
+
+        With `one_order` a table without both is one order; otherwise it must have a destination.
+        """
+        needed = () if one_order else (self.destination,)
+        return self.with_key([name for name in (self.run, self.destination) if name in present or name in needed])
 
     def refuse(self, key: Key) -> str | None:
         """Say why a row with this key cannot be delivered, or None."""

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -80,16 +79,6 @@ def _after_known(table: pa.Table, known: pa.Table, names: Columns) -> pa.Table:
     first = pa.table(columns | {KNOWN: pa.array(np.zeros(len(known), np.int32))})
     table = table.append_column(KNOWN, pa.array(np.ones(len(table), np.int32)))
     return pa.concat_tables([table.slice(0, 0), first, table], promote_options="default")
-
-
-def keyed(setup: Setup, table: pa.Table) -> Setup:
-    """Return the setup for a table whose key was not named: run and destination, where it has them.
-
-    Explicit causes need neither: a table without both is one order.
-    """
-    names, needed = setup.columns, () if setup.by == "depends_on" else (setup.columns.destination,)
-    key = [name for name in (names.run, names.destination) if name in table.column_names or name in needed]
-    return replace(setup, columns=names.with_key(key))
 
 
 def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:

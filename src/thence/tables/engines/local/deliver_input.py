@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack, overload
 
@@ -161,7 +162,7 @@ def ordered_input(
 
     from thence.tables.contract.columns import CAUSE_COLUMNS
     from thence.tables.contract.spark_to_arrow_types import arrow_type
-    from thence.tables.engines.local.deliver import deliver_table, keyed
+    from thence.tables.engines.local.deliver import deliver_table
 
     names = setup.columns
     names.check_given(given, table.names)
@@ -171,7 +172,9 @@ def ordered_input(
     read = [getattr(names, name) for name in NAMES if hasattr(names, name)] + [names.cause, *names.key]
     types = {} if setup.by == "depends_on" else {names.cause: arrow_type(CAUSE_COLUMNS[setup.by].type)}
     rows = table.arrow(read, types)
-    setup = keyed(setup, rows) if default_key else setup
+    if default_key:
+        names = names.with_default_key(rows.column_names, one_order=setup.by == "depends_on")
+        setup = replace(setup, columns=names)
     missing = [name for name in (*setup.columns.key, names.cause) if name not in table.names]
     if missing:
         raise names.lacks(missing[0], table.names)

@@ -187,10 +187,8 @@ def _names(arrivals: DataFrame, by: By, columns: Mapping[str, str] | None, key: 
     Columns.check_given({ours: resolved(arrivals, name) for ours, name in (columns or {}).items()}, arrivals.columns)
     if key is not None:
         return names
-    # As in this process: explicit causes need neither run nor destination, and a table without both is one order. A
-    # stream needs a key, because one order would be one shard.
-    needed = () if by == "depends_on" and not arrivals.isStreaming else (names.destination,)
-    return names.with_key([name for name in (names.run, names.destination) if name in (*arrivals.columns, *needed)])
+    # A stream needs a key, because one order would be one shard.
+    return names.with_default_key(arrivals.columns, one_order=by == "depends_on" and not arrivals.isStreaming)
 
 
 def resolved(table: DataFrame, name: str) -> str:
