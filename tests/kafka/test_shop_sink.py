@@ -21,7 +21,7 @@ import pytest
 import sqlalchemy as sa
 from kafka import shop_sink_job
 from spark.deliver import debezium_job
-from support.postgres_server import Postgres, postgres
+from support.processes import Postgres, postgres
 from support.soak import first, keep
 
 DDL = """
