@@ -19,7 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from spark.deliver import debezium_job
-from support.postgres_server import Postgres
+from support.processes import Postgres
 
 TABLES = ("customer", "category", "orders", "line")
 DDL = """

@@ -21,7 +21,7 @@ import pytest
 import sqlalchemy as sa
 from kafka import shop_log, shop_sink_job
 from kafka.shop_log import ShopLog, State, Unit
-from support.postgres_server import postgres
+from support.processes import postgres
 from support.soak import first, keep
 
 PHASE = {"commit": "all", "keys": "keys", "transaction": "own"}
