@@ -38,8 +38,10 @@ from thence.tables.engines.choice import Engine, EngineChoice, choose_engine
 from thence.tables.files.formats import RECORDS, WHOLE
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from thence.tables.contract.columns import By
     from thence.tables.files.arrival_reader import ArrivalFiles
     from thence.tables.files.formats import Format
 
@@ -57,6 +59,7 @@ class DeliveryRequest(NamedTuple):
     columns: dict[str, str]
     key: list[str] | None
     separator: str | None
+    known: str | None
     options: Row
 
 
@@ -106,6 +109,12 @@ def command(
     key: Annotated[
         str | None,
         typer.Option(metavar="A,B,...", help="Columns that separate independent orders; default: run,destination."),
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|DIR", help="Ids that count as delivered: a table with the columns of --id and --key."
+        ),
     ] = None,
     policy: Annotated[str, typer.Option(help="For a cause that does not come: wait, release or fail.")] = "wait",
     after_rows: Annotated[
@@ -176,9 +185,9 @@ def command(
         if found.kind in RECORDS:
             by = "depends_on"
         by, named = _named(by, id, causes, named)
-        asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, options)
+        asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, known, options)
         choice = _choice(engine, found, stream, one_file=kind is not None)
-        _refuse_own_input(found, out)
+        _refuse_own_input(found.files if known is None else [*found.files, *_found(known, None, False).files], out)
         with sole_stream(checkpoint):
             result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
@@ -247,15 +256,15 @@ _WRITTEN = re.compile(r"(\.?part-.*\.parquet(\.crc)?|\.?_SUCCESS(\.crc)?)")
 """The files of a delivery in a folder."""
 
 
-def _refuse_own_input(found: ArrivalFiles, out: Path) -> None:
+def _refuse_own_input(files: list[Path], out: Path) -> None:
     """Refuse to write where rows are read."""
     target = out.resolve()
-    for file in found.files:
+    for file in files:
         if target in (file.resolve(), *file.resolve().parents) and out.exists():
             raise MisuseError(f"--out {out} holds {file}, which is read; name another place")
 
 
-def _found(arrivals: str, form: str | None, stream: bool, *, records: bool) -> ArrivalFiles:
+def _found(arrivals: str, form: str | None, stream: bool, *, records: bool = False) -> ArrivalFiles:
     """Find the files; what a stream cannot watch is refused before Spark starts."""
     from thence.tables.files.arrival_reader import arrival_files
 
@@ -300,13 +309,48 @@ def _local(asked: DeliveryRequest) -> Row:
     setup.reading()  # refuses a separator that has no meaning
     arrivals = read_arrivals(files, setup.by, setup.columns)
     with working("Delivering"), _policy_may_stop():
-        ordered, setup = deliver_arrivals(arrivals, setup, asked.columns, default_key=asked.key is None)
+        ordered, setup = deliver_arrivals(
+            arrivals, setup, asked.columns, default_key=asked.key is None, known=_known_here(asked, setup.by)
+        )
     kind = None if asked.out.is_dir() else output_format(asked.out)
     if kind is None:
         _emptied(asked.out)
     write_table(ordered, asked.out if kind else asked.out / "part-00000.parquet", kind or "parquet")
     lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in arrivals.unread]
     return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup)) | ({"unread": lines} if lines else {})
+
+
+def _known_here(asked: DeliveryRequest, by: By) -> pa.Table | None:
+    """Read the table of --known; of what a delivery wrote, the rows that got a position."""
+    if asked.known is None:
+        return None
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from thence.tables.delivery.columns import Columns
+    from thence.tables.delivery.outcome import PLACED
+    from thence.tables.delivery.setup import check_known
+    from thence.tables.files.arrival_reader import arrival_files, read_arrivals
+
+    check_known(by)
+    found = read_arrivals(arrival_files(asked.known), by, Columns(by, asked.columns, asked.key)).table
+    if "outcome" not in found.column_names:
+        return found
+    return found.filter(pc.is_in(found.column("outcome"), pa.array(sorted(PLACED))))
+
+
+def _known_on_spark(session: SparkSession, asked: DeliveryRequest, by: By) -> DataFrame | None:
+    """Do what `_known_here` does, with Spark."""
+    if asked.known is None:
+        return None
+    from thence.tables.delivery.columns import Columns
+    from thence.tables.delivery.outcome import PLACED
+    from thence.tables.delivery.setup import check_known
+    from thence.tables.engines.spark.read_arrivals import read_arrivals
+
+    check_known(by)
+    found = read_arrivals(session, asked.known, by, Columns(by, asked.columns, asked.key)).table
+    return found.where(found["outcome"].isin(sorted(PLACED))) if "outcome" in found.columns else found
 
 
 def _emptied(folder: Path) -> None:
@@ -352,7 +396,6 @@ def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[
 
 
 def _ordered(session: SparkSession, asked: DeliveryRequest, streaming: Streaming) -> DataFrame:
-    from thence.tables.contract.columns import By
     from thence.tables.delivery.columns import Columns
     from thence.tables.delivery.reading import BYS
     from thence.tables.engines.spark.deliver import deliver as on_spark
@@ -367,8 +410,9 @@ def _ordered(session: SparkSession, asked: DeliveryRequest, streaming: Streaming
     )  # fmt: skip
     roster = carried if asked.roster is None and how == "stamp" else asked.roster
     ordered = on_spark(
-        table, how, roster=roster, key=asked.key, columns=asked.columns, separator=asked.separator, **asked.options
-    )
+        table, how, roster=roster, key=asked.key, columns=asked.columns, separator=asked.separator,
+        known=_known_on_spark(session, asked, how), **asked.options,
+    )  # fmt: skip
     return ordered if lines is None else with_lines_named(ordered, lines)
 
 
