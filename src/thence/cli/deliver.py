@@ -38,10 +38,8 @@ from thence.tables.engines.choice import Engine, EngineChoice, choose_engine
 from thence.tables.files.formats import RECORDS, WHOLE
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from thence.tables.contract.columns import By
     from thence.tables.files.arrival_reader import ArrivalFiles
     from thence.tables.files.formats import Format
 
@@ -295,7 +293,7 @@ def _local(asked: DeliveryRequest) -> Row:
     without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
     from thence.tables.engines.local.deliver import counts_in, setup_of, waiting_in
     from thence.tables.engines.local.deliver_input import deliver_arrivals
-    from thence.tables.files.arrival_reader import read_arrivals
+    from thence.tables.files.arrival_reader import read_arrivals, read_known
     from thence.tables.files.write_table import output_format, write_table
 
     options = dict(asked.options)
@@ -309,48 +307,14 @@ def _local(asked: DeliveryRequest) -> Row:
     setup.reading()  # refuses a separator that has no meaning
     arrivals = read_arrivals(files, setup.by, setup.columns)
     with working("Delivering"), _policy_may_stop():
-        ordered, setup = deliver_arrivals(
-            arrivals, setup, asked.columns, default_key=asked.key is None, known=_known_here(asked, setup.by)
-        )
+        known = None if asked.known is None else read_known(asked.known, setup.by, setup.columns)
+        ordered, setup = deliver_arrivals(arrivals, setup, asked.columns, default_key=asked.key is None, known=known)
     kind = None if asked.out.is_dir() else output_format(asked.out)
     if kind is None:
         _emptied(asked.out)
     write_table(ordered, asked.out if kind else asked.out / "part-00000.parquet", kind or "parquet")
     lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in arrivals.unread]
     return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup)) | ({"unread": lines} if lines else {})
-
-
-def _known_here(asked: DeliveryRequest, by: By) -> pa.Table | None:
-    """Read the table of --known; of what a delivery wrote, the rows that got a position."""
-    if asked.known is None:
-        return None
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from thence.tables.delivery.columns import Columns
-    from thence.tables.delivery.outcome import PLACED
-    from thence.tables.delivery.setup import check_known
-    from thence.tables.files.arrival_reader import arrival_files, read_arrivals
-
-    check_known(by)
-    found = read_arrivals(arrival_files(asked.known), by, Columns(by, asked.columns, asked.key)).table
-    if "outcome" not in found.column_names:
-        return found
-    return found.filter(pc.is_in(found.column("outcome"), pa.array(sorted(PLACED))))
-
-
-def _known_on_spark(session: SparkSession, asked: DeliveryRequest, by: By) -> DataFrame | None:
-    """Do what `_known_here` does, with Spark."""
-    if asked.known is None:
-        return None
-    from thence.tables.delivery.columns import Columns
-    from thence.tables.delivery.outcome import PLACED
-    from thence.tables.delivery.setup import check_known
-    from thence.tables.engines.spark.read_arrivals import read_arrivals
-
-    check_known(by)
-    found = read_arrivals(session, asked.known, by, Columns(by, asked.columns, asked.key)).table
-    return found.where(found["outcome"].isin(sorted(PLACED))) if "outcome" in found.columns else found
 
 
 def _emptied(folder: Path) -> None:
@@ -396,22 +360,25 @@ def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[
 
 
 def _ordered(session: SparkSession, asked: DeliveryRequest, streaming: Streaming) -> DataFrame:
+    from thence.tables.contract.columns import By
     from thence.tables.delivery.columns import Columns
     from thence.tables.delivery.reading import BYS
     from thence.tables.engines.spark.deliver import deliver as on_spark
-    from thence.tables.engines.spark.read_arrivals import read_arrivals, with_lines_named
+    from thence.tables.engines.spark.read_arrivals import read_arrivals, read_known, with_lines_named
 
     if asked.by not in BYS:
         raise MisuseError(f"--by {asked.by}: one of {', '.join(BYS)} is accepted")
     how: By = asked.by
+    names = Columns(how, asked.columns, asked.key)
+    known = None if asked.known is None else read_known(session, asked.known, how, names)
     table, carried, lines = read_arrivals(
-        session, asked.arrivals, how, Columns(how, asked.columns, asked.key),
+        session, asked.arrivals, how, names,
         stream=streaming.checkpoint is not None, files_per_batch=streaming.files_per_batch,
     )  # fmt: skip
     roster = carried if asked.roster is None and how == "stamp" else asked.roster
     ordered = on_spark(
         table, how, roster=roster, key=asked.key, columns=asked.columns, separator=asked.separator,
-        known=_known_on_spark(session, asked, how), **asked.options,
+        known=known, **asked.options,
     )  # fmt: skip
     return ordered if lines is None else with_lines_named(ordered, lines)
 
