@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.live import World
 from support.live_pair import LIMITS, configure, folder, run, take, until
-from support.ports import free_ports
+from support.processes import free_ports
 from support.soak import first
 
 import thence

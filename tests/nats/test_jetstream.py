@@ -11,8 +11,7 @@ from pathlib import Path
 import nats
 import pytest
 from support.live_pair import LIMITS, folder, run, take, until
-from support.nats_server import Server
-from support.ports import free_ports
+from support.processes import Server, free_ports
 
 from thence.errors import MisuseError
 from thence.live import jetstream_link

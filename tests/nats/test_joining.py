@@ -10,8 +10,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 from support.live_pair import folder, run, take, until
-from support.nats_server import Server
-from support.ports import free_ports
+from support.processes import Server, free_ports
 
 import thence
 from thence.errors import MisuseError

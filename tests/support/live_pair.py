@@ -1,9 +1,10 @@
-"""Endpoints of one process for tests, in a folder in memory."""
+"""Endpoints of one process for tests, in a folder in memory, and bytes of a test's own sent to them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from support.live import SHARED
-from support.ports import free_ports
+from support.processes import free_ports
+from thence.live.frames import REFUSED, Framer, Hello, hello_frame
 from thence.live.init import initialise
 from thence.runtime import Endpoint, Message
 
@@ -69,3 +71,24 @@ def run(test: Awaitable[None]) -> None:
             await test
 
     asyncio.run(bounded())
+
+
+async def talk(
+    endpoint: Endpoint, data: bytes, tls: ssl.SSLContext | None = None, wait: float = PATIENCE
+) -> list[bytes]:
+    """Send bytes to an endpoint and return the bodies of the refusals that come back."""
+    address = endpoint.config.listen
+    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=tls)
+    try:
+        writer.write(data)
+        async with asyncio.timeout(wait):
+            answer = await reader.read(-1)
+    finally:
+        writer.close()
+    return [body for kind, body in Framer(1 << 22).feed(answer) if kind == REFUSED]
+
+
+def hello(endpoint: Endpoint, by: str, **changes: object) -> bytes:
+    core = endpoint.process.core
+    said = Hello(by, "0" * 32, list(core.roster), core.member.name, "[('explicit', False)]", 0, 0, 1 << 20)
+    return hello_frame(said if not changes else Hello(**{**{s: getattr(said, s) for s in said.__slots__}, **changes}))
