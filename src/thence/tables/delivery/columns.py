@@ -78,7 +78,7 @@ class Columns:
         """Return the error that says a column is not there, what is, and how to name another."""
         found = f"; found: {', '.join(has) or 'no column at all'}. "
         if name in self.key:
-            hint = (Argument("key"), " names the columns that separate independent orders")
+            hint: tuple[str | Argument, ...] = (Argument("key"), " names the columns that separate independent orders")
             if name == self.destination:
                 hint = (*hint, ", ", Argument("columns"), " the one that is the destination")
             return MisuseError(f"the table has no column {name!r} for the key{found}", *hint)
