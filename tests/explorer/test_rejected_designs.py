@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.multicast import FOUND, MEASURE
+from papers.multicast import FOUND, MEASURE
 
 from thence.lab.explorer.search import explore, promised
 from thence.lab.explorer.setting import CopyName, Start, Step

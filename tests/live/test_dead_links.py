@@ -8,10 +8,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from support.live_pair import configure, folder, run, take, until
+from support.live_pair import configure, folder, hello, run, take, talk, until
 from support.live_proxy import Proxies
-from support.live_talk import hello, talk
-from support.ports import free_ports
+from support.processes import free_ports
 
 from thence.errors import MisuseError
 from thence.live.config import Limits

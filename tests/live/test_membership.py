@@ -9,10 +9,20 @@ from pathlib import Path
 
 import pytest
 from support.live import World
-from support.live_joins import Killed, join_and_leave, kill_at_every_commit
-from support.live_pair import LIMITS, configure, folder, run, take, until
-from support.live_talk import hello, talk
-from support.ports import free_ports
+from support.live_pair import (
+    LIMITS,
+    Killed,
+    configure,
+    folder,
+    hello,
+    join_and_leave,
+    kill_at_every_commit,
+    run,
+    take,
+    talk,
+    until,
+)
+from support.processes import free_ports
 from support.soak import first
 
 import thence

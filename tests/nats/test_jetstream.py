@@ -14,8 +14,7 @@ import pytest
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from support.live_pair import LIMITS, folder, run, take, until
-from support.nats_server import Server
-from support.ports import free_ports
+from support.processes import Server, free_ports
 
 from thence.errors import MisuseError
 from thence.live import jetstream_link

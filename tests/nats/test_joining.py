@@ -9,10 +9,8 @@ from pathlib import Path
 import nats
 import pytest
 from nats.aio.msg import Msg
-from support.live_joins import Killed, join_and_leave, kill_at_every_commit
-from support.live_pair import folder, run, take, until
-from support.nats_server import Server
-from support.ports import free_ports
+from support.live_pair import Killed, folder, join_and_leave, kill_at_every_commit, run, take, until
+from support.processes import Server, free_ports
 from support.soak import first
 
 import thence

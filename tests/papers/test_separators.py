@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.delays import unkind
-from support.neighbours import Changing, changing, hop_walk
+from support.neighbours import Changing, changing, hop_walk, unkind
 from support.walk import play
 
 from thence.core.model.order import judge
