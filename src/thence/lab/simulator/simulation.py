@@ -61,7 +61,7 @@ class Observer:
         """Note that a process stopped."""
 
     def trusted(self, now: float, process: int, mask: int) -> None:
-        """Note that the failure detector told a process whom to trust."""
+        """Note what the failure detector reports to a process: whom to trust."""
 
     def end(self, now: float) -> None:
         """Finish: nothing is left to happen."""
