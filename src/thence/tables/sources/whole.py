@@ -88,6 +88,7 @@ class WholeTransaction:
     changes: Changes = field(default_factory=Changes)
     """payloads: `op`, `before`, `after`, `source`; of a delete also the record's `key`"""
     kind: UnitKind = "transaction"
+    """a transaction, a snapshot or a single change"""
     id: str | None = None
     """as END writes it"""
     place: LogPosition | None = None
