@@ -66,7 +66,7 @@ class Hold:
     __slots__ = ("_causes", "copy")
 
     def __init__(self, copy: Copy, causes: tuple[Cause, ...] | Callable[[], tuple[Cause, ...]]) -> None:
-        """Say which copy waits, and for what.
+        """Take the copy that waits, and its missing causes.
 
         Args:
             copy: the copy that is held.

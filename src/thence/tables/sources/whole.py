@@ -245,7 +245,7 @@ class WholeTransactions:
         limit: int = MOST_CHANGES,
         held_limit: int | None = None,
     ) -> None:
-        """Say what the records are.
+        """Configure how records are read.
 
         Args:
             order: how changes depend on each other: `commit` (in commit order), `transaction` (within one) or `keys`
@@ -318,7 +318,7 @@ class WholeTransactions:
         return found
 
     def end_snapshot(self) -> list[WholeTransaction]:
-        """Say that every row of the snapshot was pushed; return it, and the transactions that waited for it."""
+        """Close the snapshot, all of whose rows were pushed; return it, and the transactions that waited for it."""
         found, self.snapshot = list(self._units.end_snapshot()), False
         for source in sorted(self._sources):
             row = {"destination": source, "message": SNAPSHOT_WHOLE, "depends_on": []}
