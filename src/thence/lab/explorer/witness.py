@@ -208,7 +208,7 @@ class Witness:
         return _stuck(result, problem, process, called)
 
     def faults(self) -> str:
-        """Say which links are opened, who crashes and whom each process may trust from the start; "" without those."""
+        """List opened links, crashing processes and whom each process trusts from the start; "" without those."""
         roster = self.setting.roster()
         opened = [(roster.name(s.process), *roster.members(s.target)) for s in self.steps if s.kind == "link"]
         if not self.setting.crashes:

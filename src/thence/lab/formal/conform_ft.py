@@ -63,7 +63,7 @@ class FtTranslation(Translation):
         return row | head | {"Dests": self._set(self.to.get(message, ())), "source": source}
 
     def sentence(self, event: Event, why: TlaValue) -> str:
-        """Say why a row is no step of KsFt."""
+        """Explain why a row is no step of KsFt."""
         at = _where(event)
         if why[0] == "crashed":
             return f"{at} cannot happen: {event.process} has crashed"

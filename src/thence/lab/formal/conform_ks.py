@@ -133,7 +133,7 @@ class Translation:
     # -- the verdict in words ----------------------------------------------------------------------------------------
 
     def sentence(self, event: Event, why: TlaValue) -> str:
-        """Say why a row is no step of KS."""
+        """Explain why a row is no step of KS."""
         at, message = where(event), event.message or ""
         reason = why[0]
         if reason == "due":
@@ -158,7 +158,7 @@ class Translation:
         return ", ".join(self.called[message] for message in sorted(messages))
 
     def _difference(self, event: Event, expected: Iterable[Mapping[str, TlaValue]]) -> str:
-        """Say in what the recorded stamp differs from that of the specification."""
+        """Describe how the recorded stamp differs from that of the specification."""
         recorded = {name: frozenset(to) for name, to in event.dependencies or ()}
         right = {
             self.called[entry["s"], entry["t"]]: frozenset(self.names[d - 1] for d in entry["Dests"])
@@ -181,7 +181,7 @@ def _entry(name: str, destinations: frozenset[str] | None) -> str:
 
 
 def where(event: Event) -> str:
-    """Say which row an event is."""
+    """Return which row an event is, in words."""
     verb = {"send": "sends", "receive": "receives", "deliver": "delivers"}.get(event.kind, "records")
     return f"row {event.index} of {event.process} ({event.process} {verb} {event.message or event.kind})"
 

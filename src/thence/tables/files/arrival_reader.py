@@ -304,7 +304,7 @@ def _plain_objects(block: Block) -> list[Row] | None:
 
 
 def _noted(ordered: pa.Table) -> pa.Table:
-    """Say of quarantined records what their note says: a record without an id is one that could not be read."""
+    """Give quarantined records the reason in their note: a record without an id could not be read."""
     import pyarrow.compute as pc
 
     aside = pc.and_(pc.equal(ordered.column("outcome"), "quarantined"), pc.is_valid(ordered.column("note")))
@@ -313,7 +313,7 @@ def _noted(ordered: pa.Table) -> pa.Table:
 
 
 def with_reasons(ordered: pa.Table, lines: str | None, kind: Format) -> pa.Table:
-    """Say of quarantined rows why: they are lines without an object, in the column `lines`, or records with a note."""
+    """Give quarantined rows their reason: lines without an object (column `lines`), or records with a note."""
     import pyarrow.compute as pc
 
     if kind in RECORDS:
