@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from thence.core.model.roster import Roster
+from thence.core.protocols.registry import create
 from thence.errors import TraceError
 from thence.tables.delivery import arrow_rows, many_keys
 from thence.tables.engines.local import deliver as local
@@ -59,6 +61,30 @@ def test_one_row_with_more_causes_than_can_be_numbered_is_refused(monkeypatch: p
     fields = {"run": ["r"], "destination": ["d"], "message": ["m"], "depends_on": [[f"c{n}" for n in range(20)]]}
     with pytest.raises(TraceError, match="1 rows name 20 causes; a batch holds up to 20 ids"):
         deliver_table(pa.table(fields), SETUP)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_stamps_of_more_bytes_than_are_read_together_are_cut_or_refused(
+    monkeypatch: pytest.MonkeyPatch, kind: pa.DataType
+) -> None:
+    """The entries of stamps are counted in 32 bits, and each takes a byte or more."""
+    roster = Roster.of(4)
+    members = [create("ks", roster, place) for place in range(2)]
+    stamps = [member.encode(copy) for _ in range(30) for member in members for copy in member.send(0b1000).copies]
+    fields = {"run": ["r"] * 60, "destination": [roster.name(3)] * 60, "stamp": pa.array(stamps, kind)}
+    setup = setup_of("stamp", list(roster.names), {}, None, {})
+    whole = deliver_table(pa.table(fields), setup)
+    assert whole.column("outcome").to_pylist() == ["delivered"] * 60
+    monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 5 * max(map(len, stamps)))
+    batches: list[int] = []
+    read = arrow_rows.StampedRows
+    monkeypatch.setattr(arrow_rows, "StampedRows", lambda *rows: batches.append(len(rows[-1])) or read(*rows))
+    assert deliver_table(pa.table(fields), setup).equals(whole)
+    assert sum(batches) == 60
+    assert max(batches) <= 5
+    monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 9)
+    with pytest.raises(TraceError, match=r"1 rows have stamps of \d+ bytes; a batch holds 9"):
+        deliver_table(pa.table(fields), setup)
 
 
 KEYS: list[tuple[pa.DataType, list[Any]]] = [

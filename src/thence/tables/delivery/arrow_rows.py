@@ -46,7 +46,7 @@ NO_TEXTS = pa.array([], TEXT)
 SPREAD = 4
 """Whole numbers that spread over this many times their count are numbered as they are."""
 MOST_TOGETHER = (1 << 31) // SPREAD - SPREAD
-"""Ids and causes that are numbered together, in 32 bits."""
+"""Ids and causes that are numbered together, in 32 bits; of stamps, bytes that are read together."""
 
 
 class ArrowLexicon(Lexicon):
@@ -105,15 +105,21 @@ class WholeNumbers(ArrowLexicon):
 def cut(batch: pa.RecordBatch, columns: Columns) -> Iterator[pa.RecordBatch]:
     """Yield a batch in as many as it takes to number the ids and causes of each together."""
     cause = _column(batch, columns.cause)
-    count = len(batch)
-    if _is_list(cause.type) and count:
-        offsets = cause.offsets.to_numpy()
-        count = int(offsets[-1] - offsets[0])  # those of null lists included
-    if len(batch) + count <= MOST_TOGETHER or len(batch) < 2:
+    if len(batch) + _entries(cause) <= MOST_TOGETHER or len(batch) < 2:
         yield batch
     else:
         yield from cut(batch.slice(0, len(batch) // 2), columns)
         yield from cut(batch.slice(len(batch) // 2), columns)
+
+
+def _entries(cause: pa.Array) -> int:
+    """Return how many causes a column holds at most: of a stamp each takes a byte or more."""
+    if _is_list(cause.type) and len(cause):
+        offsets = cause.offsets.to_numpy()
+        return int(offsets[-1] - offsets[0])  # those of null lists included
+    if pa.types.is_binary(cause.type) or pa.types.is_large_binary(cause.type):
+        return int(cause.total_values_length)
+    return len(cause)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -132,7 +138,10 @@ def read_batch(setup: Setup, batch: pa.RecordBatch) -> CodedRows:
 def read_stamped(setup: Setup, batch: pa.RecordBatch) -> StampedRows:
     """Return what the stamps of a batch say."""
     names = (setup.columns.sender, setup.columns.destination, setup.columns.cause)
-    return StampedRows(setup.rosters, *(_column(batch, name) for name in names))
+    sender, destination, stamps = (_column(batch, name) for name in names)
+    if _entries(stamps) > MOST_TOGETHER:
+        raise TraceError(f"{len(batch)} rows have stamps of {_entries(stamps)} bytes; a batch holds {MOST_TOGETHER}")
+    return StampedRows(setup.rosters, sender, destination, stamps)
 
 
 def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> CodedRows:

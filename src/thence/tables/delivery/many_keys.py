@@ -222,16 +222,16 @@ class ManyKeys:
 
     def _split(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], out: Leaving) -> pa.RecordBatch:
         """Pick the rows that leave, and hold the others."""
-        counts = [each.left for each in going]
-        places = out.tickets + np.repeat([each.start - each.came - 1 for each in going], counts)
-        old = np.flatnonzero(places < np.repeat([each.start for each in going], counts))
+        number, came, start, counts = np.array(going, np.int64).reshape(-1, 4).T
+        places = out.tickets + np.repeat(start - came - 1, counts)
+        old = np.flatnonzero(out.tickets <= np.repeat(came, counts))
         if len(places) - len(old) < len(rows):
             here = np.ones(len(rows), bool)
             here[np.delete(places, old)] = False
             self._hold(rows, spans, going, np.flatnonzero(here))
         picked = rows
         if len(old):
-            ids = row_ids(np.repeat([each.number for each in going], counts)[old], out.tickets[old])
+            ids = row_ids(np.repeat(number, counts)[old], out.tickets[old])
             self._note(ids)
             picked = pa.concat_batches([rows, self.held.pop(ids)])
             places[old] = len(rows) + np.arange(len(old))

@@ -37,25 +37,24 @@ def by_key(
     places = in_order(rows, order) if order else np.arange(len(rows))
     if order:
         code = _by_first(code[places])
-    numbers = number(places[_firsts(code)])[code]
+    numbers = number(places[_changes(np.maximum.accumulate(code))])[code]
     together = np.argsort(numbers, kind="stable")
     places, numbers = places[together], numbers[together]
     table = rows if bool((places[1:] > places[:-1]).all()) else rows.take(pa.array(places))
-    starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]])) if len(code) else code
+    starts = _changes(numbers)
     return Parted(table, numbers[starts].tolist(), [*starts.tolist(), len(code)])
 
 
-def _firsts(code: Longs) -> Longs:
-    """Return where each number comes first, given numbers in the order in which they come first."""
-    return np.flatnonzero(np.diff(np.maximum.accumulate(code), prepend=-1))
+def _changes(values: Longs) -> Longs:
+    """Return the places of values that differ from the one before; the first one does."""
+    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])[: len(values)]
 
 
 def runs(rows: pa.RecordBatch, key: Sequence[str]) -> Longs:
     """Return where runs of rows with the same key begin."""
     if not key:
         return np.zeros(min(len(rows), 1), np.int64)
-    code = codes([_hashable(rows.column(name)) for name in key])
-    return np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), code[1:] != code[:-1]]))
+    return _changes(codes([_hashable(rows.column(name)) for name in key]))
 
 
 def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Longs:
