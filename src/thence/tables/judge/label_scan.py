@@ -100,7 +100,8 @@ def _groups(labels: Ints, together: int) -> Longs:
     group = (np.cumsum(counts) - counts) // together
     # a label begins a group if it or the one before it is large, or if the rows before it fill one more group
     begins = large[1:] | large[:-1] | (group[1:] != group[:-1])
-    return starts[1:][begins]
+    found: Longs = starts[1:][begins]
+    return found
 
 
 def label_rows(rows: CodedRun, chosen: Longs, *, compact: bool) -> LabelRows:
