@@ -1,7 +1,7 @@
 """Microseconds per send, receive, encode and decode, and bytes per copy, for each protocol in steady state.
 
 Traffic: unicast, multicast to 3 and with mean fan-out n/2, over a network that keeps about n copies of each process
-under way and hands them over in random order; broadcast-only protocols are measured on broadcast. Before anything is timed
+under way and hands them over in random order; broadcast-only protocols are measured on broadcast. Before the clock runs
 the logs settle: copies are exchanged until the entries of a stamp, averaged over a round of copies, differ by less than
 5 percent from the round before, and for at least four messages of each process; `settled` says whether they did within
 the limit. Receives include what they set free. CPU time of the thread, so that preemption by neighbours does not
