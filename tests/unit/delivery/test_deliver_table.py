@@ -11,7 +11,7 @@ import pytest
 from thence.core.model.roster import Roster
 from thence.core.protocols.registry import create
 from thence.errors import TraceError
-from thence.tables.delivery import arrow_rows, many_keys
+from thence.tables.delivery import arrow_rows, many_keys, numbering_cy
 from thence.tables.engines.local import deliver as local
 from thence.tables.engines.local.deliver import deliver_table, setup_of
 
@@ -85,6 +85,24 @@ def test_stamps_of_more_bytes_than_are_read_together_are_cut_or_refused(
     monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 9)
     with pytest.raises(TraceError, match=r"1 rows have stamps of \d+ bytes; a batch holds 9"):
         deliver_table(pa.table(fields), setup)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_order_does_not_depend_on_the_secrets_of_the_process(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random causes, some that never come and some on cycles, as texts and as numbers too far apart to be used as such."""
+    rng = Random(seed)
+    far = [rng.getrandbits(62) for _ in range(120)]
+    places = rng.sample(range(100), 100)
+    for ids in ([f"id {number}" for number in far], far):
+        causes = [[ids[rng.randrange(120)] for _ in range(rng.randrange(3))] for _ in places]
+        fields = {"run": ["r"] * 100, "destination": ["d"] * 100, "message": [ids[p] for p in places]}
+        table = pa.table(fields | {"depends_on": causes})
+        found = []
+        for secrets in ((0, 1), (rng.getrandbits(64), rng.getrandbits(64) | 1)):
+            monkeypatch.setattr(numbering_cy, "SECRETS", secrets)
+            found.append(deliver_table(table, SETUP))
+        assert found[0].equals(found[1])
+        assert len(set(found[0].column("outcome").to_pylist())) > 1
 
 
 KEYS: list[tuple[pa.DataType, list[Any]]] = [
