@@ -89,7 +89,7 @@ def test_stamps_of_more_bytes_than_are_read_together_are_cut_or_refused(
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_order_does_not_depend_on_the_secrets_of_the_process(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random causes, some that never come and some on cycles, as texts and as numbers too far apart to be used as such."""
+    """Random causes, some that never come and some on cycles, as texts and as numbers far apart."""
     rng = Random(seed)
     far = [rng.getrandbits(62) for _ in range(120)]
     places = rng.sample(range(100), 100)
