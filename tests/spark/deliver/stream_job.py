@@ -33,7 +33,7 @@ def start(
     spark: Any, folder: Path, by: Any, roster: list[str] | None, policy: dict[str, Any], listens: bool, shards: int
 ) -> Any:
     """Start a stream; its checkpoint is named by the number of shards, which this session's partitions do not say."""
-    from support.tables_of_arrivals import SCHEMA
+    from support.deliveries import SCHEMA
 
     from thence.spark import deliver
 

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 from spark.deliver import stream_job
 from support.arrivals import Row, arrivals
-from support.family import kill_family
+from support.deliveries import comparable, rows_of
+from support.processes import kill_family
 from support.soak import keep
-from support.tables_of_arrivals import comparable, rows_of
 
 from thence import Orderer
 

@@ -1,6 +1,6 @@
 """A lakehouse table filled by `into_table`: Delta under Spark 4.2, Iceberg under 4.1, in a process that can be killed.
 
-    python tests/support/lake.py FORMAT FOLDER     two streams, by append and by MERGE, to the end of FOLDER/in
+    python tests/versions/lake.py FORMAT FOLDER     two streams, by append and by MERGE, to the end of FOLDER/in
 
 Arrivals are chains, one for each account, shuffled over many files, so that rows wait from one micro-batch to another
 and the only causal order of an account is that of its numbers.
@@ -34,7 +34,7 @@ STREAMS = ("append", "merge")
 
 def settings(kind: str, folder: Path) -> dict[str, str]:
     """Return what a session needs for tables of a format, kept below the folder."""
-    from support.jars import fetch
+    from support.broker import fetch
 
     jars = {"spark.jars": ",".join(map(str, fetch(*JARS[kind], alone=True)))}
     if kind == "delta":
