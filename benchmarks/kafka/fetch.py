@@ -22,7 +22,7 @@ SIZES = [1 << 20, 1 << 18, 1 << 16, 1 << 14]
 
 def measured(kafka: Any, events: int, size: int) -> dict[str, float]:
     """Read all events in pieces of one size."""
-    from support.traffic import ROSTER
+    from support.broker import ROSTER
 
     from thence import Orderer
     from thence.sources.kafka import CausalConsumer

@@ -25,7 +25,7 @@ PARTITIONS, ROUNDS = 6, 3
 
 
 def fill(kafka: Any, events: int) -> None:
-    from support.traffic import Traffic
+    from support.broker import Traffic
 
     kafka.make(bench=PARTITIONS)
     traffic = Traffic(kafka.config, "bench", PARTITIONS, seed=1, by="stamp")
@@ -41,8 +41,7 @@ def timed(what: Callable[[], int], events: int) -> float:
 
 
 def spark_rounds(kafka: Any, events: int) -> dict[str, float]:
-    from support.jars import connector
-    from support.traffic import ROSTER
+    from support.broker import ROSTER, connector
 
     from thence.spark import deliver
     from thence.spark.session import local_session
@@ -71,7 +70,7 @@ def spark_rounds(kafka: Any, events: int) -> dict[str, float]:
 
 def consumer_rounds(kafka: Any, events: int) -> dict[str, float]:
     from confluent_kafka import Consumer
-    from support.traffic import ROSTER
+    from support.broker import ROSTER
 
     from thence import Orderer
     from thence.sources.kafka import CausalConsumer

@@ -80,7 +80,7 @@ def consume(bootstrap: str) -> None:
 
 def drive(bootstrap: str, folder: Path) -> None:
     """Deliver the same topic on Spark, into Parquet, until it is killed."""
-    from support.jars import connector
+    from support.broker import connector
 
     from thence.spark import deliver
     from thence.spark.session import local_session

@@ -14,7 +14,7 @@ from time import thread_time_ns
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
-from support.literal_ks import LiteralKS
+from papers.literal_ks import LiteralKS
 
 from thence.core.model.roster import Roster, positions
 from thence.protocols import Deliver, create

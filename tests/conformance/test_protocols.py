@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from support.definition import needless
 from support.some import some
-from support.waits import needless
 from support.walk import NETWORKS, Walk, walk
 
 from thence.core.model.minimum import Minimum

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.multicast import FOUND, MEASURE
+from papers.multicast import FOUND, MEASURE
 
 from thence.lab.explorer.search import explore, promised
 from thence.lab.explorer.setting import CopyName, Start, Step
@@ -28,7 +28,7 @@ def crash(process: int) -> Step:
 
 
 def witness(protocol: str, *steps: Step) -> Witness:
-    """Faulty a and b, everybody trusts the correct c and d only, from the start."""
+    """Faulty a and b, every process trusts the correct c and d only, from the start."""
     setting = setting_of(protocol, 4, 3, "any", crashes=2)
     return Witness(setting, JUDGED, Start(0b0011, (0b1100,) * 4), steps)
 

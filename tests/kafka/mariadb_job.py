@@ -46,7 +46,7 @@ def settings(port: str, folder: str) -> dict[str, str]:
 
 def main(port: str, target: str, transactions: int) -> None:
     import jpype
-    from support.jars import fetch
+    from support.broker import fetch
 
     from thence.tables.engines.spark.java import find_java
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.ports import free_ports
+from support.processes import free_ports
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.broker import Broker
-from support.traffic import ROSTER, Traffic
+from support.broker import ROSTER, Broker, Traffic
 
 from thence import Orderer
 from thence.errors import MisuseError, PeerError

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from support.postgres_server import Postgres, postgres
+from support.processes import Postgres, postgres
 from support.soak import keep
 
 from thence.errors import MisuseError

@@ -14,8 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from support.broker import Broker
-from support.traffic import Traffic
+from support.broker import Broker, Traffic
 
 from thence import Gate
 from thence.errors import MisuseError, PeerError, TraceError

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.broker import Broker
-from support.jars import connector
-from support.traffic import ROSTER, Traffic
+from support.broker import ROSTER, Broker, Traffic, connector
 
 from thence.sources.kafka import CausalProducer
 from thence.spark import deliver, waiting_in_stream

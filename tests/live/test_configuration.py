@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.live_pair import configure, folder, run, take
-from support.ports import free_ports
+from support.processes import free_ports
 
 from thence.errors import MisuseError
 from thence.live.config import CONFIG_KEYS, Address, Limits, Nats

@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 
 from support.live_pair import folder, run, take, until
-from support.ports import free_ports
+from support.processes import free_ports
 
 import thence
 from thence.live.init import initialise

@@ -171,7 +171,7 @@ def test_after_a_stop_nothing_waits(folder: Path) -> None:
 
 def test_hostile_frames_of_every_kind_do_not_end_an_endpoint(folder: Path) -> None:
     """After a proper hello: every kind of frame, with every kind of body."""
-    from support.live_talk import hello, talk
+    from support.live_pair import hello, talk
 
     bodies = [b"", b"\x00", b"\xff" * 8, bytes(16), b"\xff" * 16, b"{}", b"[]", b"\xff\xfe", b"x" * 5000]
 

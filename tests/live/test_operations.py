@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 import uvloop
 from support.live_pair import PATIENCE, configure, folder, run, take, until
-from support.ports import free_ports
+from support.processes import free_ports
 
 import thence
 from thence.cli.why import _show as show_why

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.live_pair import configure, folder, run, take, until
-from support.live_talk import hello, talk
+from support.live_pair import configure, folder, hello, run, take, talk, until
 
 from thence.live import listener
 from thence.live.config import Limits, Tls

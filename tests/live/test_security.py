@@ -12,8 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from support.live_pair import configure, folder, run, take, until
-from support.live_talk import hello, talk
+from support.live_pair import configure, folder, hello, run, take, talk, until
 
 from thence.live.certificates import authority, issue
 from thence.live.config import Tls

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.live_fleet import Fleet
 from support.live_pair import folder
-from support.nats_server import Server
+from support.processes import Server
 
 from thence.live.init import SERVER
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.live_pair import folder, run, take, until
-from support.nats_server import Server
-from support.ports import free_ports
+from support.processes import Server, free_ports
 
 from thence.errors import MisuseError
 from thence.live.certificates import authority, issue, load_authority

@@ -9,9 +9,9 @@ from random import Random
 from typing import ClassVar
 
 import pytest
+from support.definition import needless
 from support.soak import first
 from support.some import some
-from support.waits import needless
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
 from thence.core.model.events import render

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.waits import needless
+from support.definition import needless
 from support.walk import play, walk
 
 from thence.core.model.roster import Roster

@@ -7,7 +7,7 @@ tests/soak.
 from __future__ import annotations
 
 import pytest
-from support.multicast import FOUND, MEASURE
+from papers.multicast import FOUND, MEASURE
 from support.some import some
 
 from thence.core.model.faults import groups_of, least, legal, legalise

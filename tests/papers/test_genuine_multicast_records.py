@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.multicast import FOUND, MEASURE
+from papers.multicast import FOUND, MEASURE
 from support.soak import first
 from support.some import some
 

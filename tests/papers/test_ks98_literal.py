@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from support.literal_ks import Entry, LiteralKS
+from papers.literal_ks import Entry, LiteralKS
 
 from thence.core.model.roster import positions
 from thence.core.wire.dependency_log_cy import Log

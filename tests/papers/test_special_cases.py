@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from support.definition import needless
 from support.some import some
-from support.waits import needless
 from support.walk import Walk, assert_in_order, destinations_for, play, start, walk
 
 from thence.core.model.message import MESSAGE, Copy

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 import pytest
-from support.naive_gate import Id, Naive
+from properties.naive_gate import Id, Naive
 from support.soak import first
 
 from thence import Gate

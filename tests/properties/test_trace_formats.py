@@ -10,8 +10,7 @@ from pathlib import Path
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.located import located_lines
-from support.recorded import read_events
+from support.recorded import located_lines, read_events
 
 from thence.core.model.events import EVENT_KINDS, Event
 from thence.tables.contract.row_validity import event_of, row_of

@@ -11,9 +11,8 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.slow_bits import SlowBits
-from support.slow_codec import Slow, slow_decode
-from support.wire import PROTOCOLS, inputs, stamps, survives
+from support.hostile import PROTOCOLS, inputs, stamps, survives
+from support.slow_codec import Slow, SlowBits, slow_decode
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster

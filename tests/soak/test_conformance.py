@@ -6,7 +6,7 @@ import os
 
 import pytest
 from conformance.test_protocols import MINIMAL, PROTOCOLS, assert_minimal, may_address_itself
-from support.waits import needless
+from support.definition import needless
 from support.walk import walk
 
 from thence.protocols import REGISTRY

@@ -7,9 +7,8 @@ from collections import Counter
 from random import Random
 
 import pytest
-from support.hostile import Hostile, Scene, names
+from support.hostile import Hostile, Scene, mutated, names, versions
 from support.soak import keep
-from support.wire import mutated, versions
 
 from thence.core.wire import reader_cy
 from thence.errors import PeerError

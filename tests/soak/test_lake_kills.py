@@ -16,8 +16,8 @@ from random import Random
 
 import pytest
 from spark.deliver.kills import PATIENCE, Job
-from support import lake
 from support.soak import RESULTS, keep
+from versions import lake
 
 ROOT = Path(__file__).parents[2]
 CHAINS, FILES = {"accounts": 5, "length": 40}, 20

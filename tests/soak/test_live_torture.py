@@ -21,8 +21,7 @@ import pytest
 from support.live import SHARED
 from support.live_app import BULK, HEAVY, PIECES
 from support.live_fleet import Fleet
-from support.nats_server import Server
-from support.ports import free_ports
+from support.processes import Server, free_ports
 from support.soak import keep
 
 from thence.live.config import Tls, load

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 from support import arrivals as runs
-from support.random_sets import Row, arrivals, policies
+from support.naive_orderer import Row, arrivals, policies
 from support.soak import keep
 from unit.delivery.stored_states import Shelf
 from unit.delivery.test_shard_rewrite import divided, where

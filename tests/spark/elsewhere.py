@@ -64,8 +64,7 @@ def session(kind: str, log: str | None) -> Any:
 
 def audit_one_large(spark: Any) -> None:
     """Audit one run of 12,000 events in chunks; where its rows lie tells nothing."""
-    from support.frames import check, findings, frame
-    from support.tables import as_found, normal
+    from support.tables import as_found, check, findings, frame, normal
     from support.traces import Knobs, random_trace
 
     from thence.spark import audit
@@ -79,7 +78,7 @@ def audit_one_large(spark: Any) -> None:
 
 def audits(spark: Any, *, paths: bool = False) -> None:
     """Audit many runs."""
-    from support.frames import check, expected, findings, frame, long_runs, small_runs
+    from support.tables import check, expected, findings, frame, long_runs, small_runs
 
     from thence.spark import audit
 
@@ -92,7 +91,7 @@ def audits(spark: Any, *, paths: bool = False) -> None:
 
 def delivers(spark: Any) -> None:
     """Deliver, ask what waits, and stamp."""
-    from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
+    from support.deliveries import SCHEMA, comparable, many, rows_of
 
     from thence import Orderer
     from thence.spark import deliver, stamp, waiting, with_rosters
@@ -112,8 +111,7 @@ def delivers(spark: Any) -> None:
 
 def streams(spark: Any) -> None:
     """Deliver a stream in three micro-batches, and ask what waits in its checkpoint."""
-    from support.deliveries import run_stream, write_files
-    from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
+    from support.deliveries import SCHEMA, comparable, many, rows_of, run_stream, write_files
 
     from thence import Orderer
     from thence.spark import deliver, waiting_in_stream

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F
-from support.frames import check, expected, findings, frame, long_runs, small_runs
-from support.results import check_paths, told
-from support.tables import by_definition
+from support.definition import check_paths, told
+from support.tables import by_definition, check, expected, findings, frame, long_runs, small_runs
 from support.traces import random_trace, spoil
 
 from thence.core.model.events import Event, order_of, parse

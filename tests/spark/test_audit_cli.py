@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.frames import small_runs
-from support.odd_audits import audit_case, check_case
-from support.odd_files import CORPUS, OddFile
+from support.odd_files import CORPUS, OddFile, audit_case, check_case
+from support.tables import small_runs
 from support.traces import random_trace, spoil
 
 from thence.cli import main

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from support.frames import check, expected, findings, frame, small_runs
-from support.other_names import CALLED, other_table, write_other
-from support.results import told
+from support.definition import told
+from support.tables import CALLED, check, expected, findings, frame, other_table, small_runs, write_other
 from support.traces import Knobs, random_trace, spoil
 
 import thence

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from support.definition import DefinitionFindings
-from support.frames import frame
-from support.results import check_paths, told
+from support.definition import DefinitionFindings, check_paths, told
 from support.soak import keep
+from support.tables import frame
 from support.traces import changed, random_trace
 
 from thence.core.model.events import Event, order_of

@@ -8,8 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.odd_audits import audit_case, check_case
-from support.odd_files import CORPUS, OddFile
+from support.odd_files import CORPUS, OddFile, audit_case, check_case
 from support.soak import keep
 
 pytestmark = [pytest.mark.soak, pytest.mark.usefixtures("spark")]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.family import kill_family
+from support.processes import kill_family
 from support.some import some
 
 from thence import cli

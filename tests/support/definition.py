@@ -1,4 +1,4 @@
-"""The oracle of the audit: `core.model.order.judge`, its answer brought into the form of a result.
+"""The oracle of the audit, `core.model.order.judge`, and results of audits in a form that can be compared with it.
 
 Rows are taken in their `order` where every row of a run has one, else as they come.
 """
@@ -7,21 +7,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from thence.core.model.events import Event, order_of
-from thence.core.model.order import Judgement, RowPlace, Violation, by_label, judge, usable
+from thence.core.model.order import Copied, Execution, Judgement, RowPlace, Violation, by_label, judge, usable
 from thence.tables.explain.causality import Causality
-from thence.tables.explain.sentence import PathStep, shortest
+from thence.tables.explain.sentence import PathStep, path, shortest
 from thence.tables.judge.result import (
     ABSENT,
     COLUMNS,
     TAGS,
+    AuditResult,
     FindingRow,
     Findings,
     ListName,
     ViolationKey,
     key_of,
     sort_key,
+    violation_of,
 )
 
 
@@ -91,8 +94,8 @@ class DefinitionFindings(Findings):
             if run not in lanes:
                 lanes[run] = [Causality(own) for own in by_label(usable(order_of(self._events[run]))[0]).values()]
             for lane in lanes[run]:
-                if row["missing"] in lane.send and (path := shortest(lane, str(row["missing"]), str(row["early"]))):
-                    found[key_of(row)] = path
+                if row["missing"] in lane.send and (steps := shortest(lane, str(row["missing"]), str(row["early"]))):
+                    found[key_of(row)] = steps
         return found
 
     def events(self, run: str, messages: Iterable[str]) -> list[Event]:
@@ -114,3 +117,70 @@ def _never(judged: Judgement) -> list[Violation]:
     """Return the violations whose missing message was never delivered at its destination."""
     never = {(each.message, each.destination) for each in judged.undelivered}
     return [each for each in judged.violations if (each.missing, each.destination) in never]
+
+
+PLACED = ("file", "line")
+
+
+def told(result: AuditResult, *, placed: bool = False) -> dict[str, object]:
+    """Return all that a result says, lists in their order; where rows stood in files only if it is asked for."""
+    lists = {
+        name: [{c: v for c, v in row.items() if placed or c not in PLACED} for row in result.rows(name)]
+        for name in COLUMNS
+    }
+    return {"verdict": result.verdict, "code": result.exit_code, "runs": result.run_rows, **lists}
+
+
+def check_paths(result: AuditResult, runs: dict[str, list[Event]], limit: int | None = None) -> int:
+    """Hold every path against breadth-first search over the usable rows of its run; return how many there were."""
+    checked = 0
+    good = {run: usable(events)[0] for run, events in runs.items()}
+    for row, found in result.proved(limit):
+        if limit is not None and checked == limit:
+            break
+        known = path(good[str(row["run"])], violation_of(row))
+        assert found is not None, row
+        assert known is not None
+        assert len(found) == len(known), row
+        assert (found[0].message, found[-1].message) == (row["missing"], row["early"]), row
+        at = {(e.process, e.index): e for e in good[str(row["run"])]}
+        for one, two in pairwise(found):
+            assert {(one.process, one.index), (two.process, two.index)} <= at.keys(), row
+            same = one.process == two.process and one.index < two.index
+            carried = (one.kind, two.kind, one.message) == ("send", "deliver", two.message)
+            assert same or carried, row
+        checked += 1
+    return checked
+
+
+def needless(events: Iterable[Event]) -> list[Copied]:
+    """Return each copy that was held although every cause of it was there.
+
+    By definition: once a copy has been received and the last message addressed to that process that causally precedes
+    it has been delivered, nothing but other deliveries may stand between that row and its own delivery.
+    """
+    good, _ = usable(events)
+    found: list[Copied] = []
+    for part in by_label(good).values():
+        execution = Execution(part)
+        addressed: dict[str, list[str]] = defaultdict(list)
+        for sent, origin in execution.send.items():
+            for destination in execution.events[origin].destinations or ():
+                addressed[destination].append(sent)
+        rows: dict[str, list[Event]] = defaultdict(list)
+        for event in part:
+            rows[event.process].append(event)
+        for process, own in rows.items():
+            own.sort(key=lambda event: event.index)
+            received = {e.message: place for place, e in enumerate(own) if e.kind == "receive"}
+            delivered = {e.message: place for place, e in enumerate(own) if e.kind == "deliver"}
+            for message, place in delivered.items():
+                if message is None or message not in received:
+                    continue
+                causes = [m for m in addressed[process] if execution.precedes(m, message)]
+                if any(delivered.get(cause, place) > place for cause in causes):
+                    continue
+                enabled = max([received[message], *(delivered[c] for c in causes if c in delivered)])
+                if any(event.kind != "deliver" for event in own[enabled + 1 : place]):
+                    found.append(Copied(own[place].run, message, process))
+    return found

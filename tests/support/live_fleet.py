@@ -17,7 +17,7 @@ from support.live import causes_first
 from support.live_app import POINTS, transactional
 from support.live_oracle import Oracle
 from support.live_proxy import Proxies
-from support.ports import free_ports
+from support.processes import free_ports
 from support.recorded import read_events
 from thence import audit
 from thence.core.model.events import Event

@@ -230,3 +230,8 @@ def _links(run: Changing, separator: Separator, ends: list[str]) -> list[str]:
     rng, living = run.rng, sorted(run.membership.members)
     wanted = [name for name in ends if name in living] if rng.random() < 0.8 else []
     return sorted({*wanted, *rng.sample(living, rng.randint(0, 2))} or {rng.choice(living)})
+
+
+def unkind(rng: Random) -> float:
+    """Draw a delay: mostly very short, at times so long that whole chains overtake."""
+    return rng.random() * rng.choice((0.001, 0.001, 0.05, 1.0))

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from thence.cli import main
 from thence.core.model.events import Event, parse
 from thence.tables.contract.row_validity import row_of
 from thence.tables.contract.spark_to_arrow_types import arrow_schema
@@ -411,7 +412,7 @@ CORPUS: tuple[OddFile, ...] = (
     OddFile("a folder without files", "refused", lambda folder, order: [(folder / "d").mkdir() or "d"],
             reasons=("d holds no files",), **_REFUSED),
     OddFile("a name of nothing", "refused", lambda folder, order: ["nothing*.jsonl"],
-            reasons=("is no file, folder or glob that matches one",), **_REFUSED),
+            reasons=("does not exist: a file, a folder or a glob that matches one",), **_REFUSED),
     OddFile("names with [ ] { } * \\\\ : % # ? and spaces", "just names, if there is a file of that name", _odd_names),
     OddFile("such names of Parquet files", "just names too", _odd_tables),
     OddFile("a folder that is a symbolic link", "followed", _link),
@@ -469,3 +470,25 @@ LOGS: tuple[OddFile, ...] = (
             reasons=("it looks around",), **_REFUSED),
 )  # fmt: skip
 """The same for logs."""
+
+
+def audit_case(case: OddFile, folder: Path, engine: str, order: bool) -> tuple[int, dict[str, object] | None]:
+    """Audit a case from the command line, in its folder; return exit code and JSON."""
+    names = case.make(folder, order)
+    out = folder.parent / f"{folder.name}.json"
+    code = main(["audit", *names, "--engine", engine, "--json", str(out), "--quiet"])
+    return code, json.loads(out.read_text()) if out.exists() else None
+
+
+def check_case(case: OddFile, code: int, said: dict[str, object] | None) -> None:
+    """Hold what an audit says against the table."""
+    assert code == case.exit, said
+    assert (None if said is None else said["verdict"]) == case.verdict
+    if said is not None:
+        runs = {run["run"]: run["verdict"] for run in said["runs"]}  # type: ignore[attr-defined]
+        assert runs == case.runs
+        reasons = [row["reason"] for row in said["quarantine"]]  # type: ignore[attr-defined]
+        judged = [each for each in reasons if each.startswith("message ")]  # those are for the judge, not the reader
+        assert len(reasons) - len(judged) == len(case.reasons), reasons
+        for reason in case.reasons:
+            assert any(each.startswith(reason) for each in reasons), reasons

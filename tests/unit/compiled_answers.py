@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from random import Random
 
-from support.wire import PROTOCOLS, inputs
+from support.hostile import PROTOCOLS, inputs
 
 from thence.core.protocols import stamps_cy
 from thence.core.protocols.wire import decode

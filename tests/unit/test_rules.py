@@ -291,6 +291,43 @@ def test_both_engines_offer_the_same_function() -> None:
     assert confused({**both, "thence.other": "class audit: pass", "thence.c": user}) != {}
 
 
+def users(programs: Mapping[str, str]) -> dict[str, set[str]]:
+    """Return, for each module of `support`, the programs that import it, by themselves or through another one."""
+    imported: dict[str, set[str]] = defaultdict(set)
+    for program, source in programs.items():
+        for node in ast.walk(parsed(source)):
+            if isinstance(node, ast.ImportFrom) and node.module == "support":
+                imported[program].update(f"support.{each.name}" for each in node.names)
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("support."):
+                imported[program].add(str(node.module))
+    found: dict[str, set[str]] = {name: set() for name in programs if name.startswith("support.")}
+    for program in programs.keys() - found.keys():
+        new = set(imported[program])
+        while new:
+            for name in new:
+                found[name].add(program)
+            new = {name for each in new for name in imported[each] if program not in found[name]}
+    return found
+
+
+def test_what_stands_in_support_is_shared() -> None:
+    programs = {
+        ".".join(file.relative_to(TESTS).with_suffix("").parts): file.read_text() for file in TESTS.rglob("*.py")
+    }
+    shared = users({name: source for name, source in programs.items() if name != "support.__init__"})
+    assert {name: by for name, by in shared.items() if len(by) < 2} == {}
+
+
+def test_a_module_of_support_with_one_user_is_noticed() -> None:
+    programs = {
+        "support.walk": "",
+        "support.graph": "from support.walk import walk",
+        "unit.test_a": "from support import graph",
+        "unit.test_b": "def test_it():\n    from support.walk import walk",
+    }
+    assert users(programs) == {"support.walk": {"unit.test_a", "unit.test_b"}, "support.graph": {"unit.test_a"}}
+
+
 def test_no_test_passes_on_an_empty_loop() -> None:
     found = {
         f"{file.parent.name}/{file.name}": names

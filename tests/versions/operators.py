@@ -21,16 +21,15 @@ os.environ["PYTHONPATH"] = os.pathsep.join(p for p in (os.environ.get("PYTHONPAT
 
 import elsewhere  # noqa: E402
 import pyspark  # noqa: E402
-from support import lake  # noqa: E402
-from support.ports import free_ports  # noqa: E402
+from support.processes import free_ports  # noqa: E402
+from versions import lake  # noqa: E402
 
 CHAINS = {"accounts": 3, "length": 12}
 
 
 def reshards(spark: Any) -> None:
     """Go on with another number of shards after the first of two micro-batches, rows being held."""
-    from support.deliveries import run_stream, write_files
-    from support.tables_of_arrivals import SCHEMA, comparable, many, rows_of
+    from support.deliveries import SCHEMA, comparable, many, rows_of, run_stream, write_files
 
     from thence import Orderer
     from thence.spark import deliver, reshard, waiting_in_stream

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from spark.deliver import stream_job
 from support.arrivals import PROTOCOLS, Row, arrivals
-from support.family import kill_family
-from support.tables_of_arrivals import comparable, rows_of
+from support.deliveries import comparable, rows_of
+from support.processes import kill_family
 from unit.delivery.stored_states import Shelf
 
 import thence

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from spark.deliver import debezium_job
-from support.postgres_server import Postgres, postgres
+from support.processes import Postgres, postgres
 
 TABLES = """
 create table customer(id int primary key, name text);

@@ -9,10 +9,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.deliveries import agree
+from support.deliveries import agree, many
 from support.soak import keep
 from support.some import some
-from support.tables_of_arrivals import many
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from spark.deliver import into_database_job
 from support import shop as shops
-from support.family import kill_family
+from support.processes import kill_family
 from support.soak import first
 
 from thence.errors import MisuseError

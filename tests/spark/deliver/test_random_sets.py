@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.deliveries import run_stream
-from support.naive_orderer import Naive
-from support.random_sets import BYS, Row, arrivals, policies, told
+from support.naive_orderer import BYS, Naive, Row, arrivals, policies, told
 from support.soak import keep
 
 from thence import Orderer

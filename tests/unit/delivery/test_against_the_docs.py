@@ -6,8 +6,7 @@ import os
 from random import Random
 
 import pytest
-from support.naive_orderer import Naive
-from support.random_sets import BYS, arrivals, policies, told
+from support.naive_orderer import BYS, Naive, arrivals, policies, told
 
 from thence import Orderer
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from support.random_sets import arrivals
+from support.naive_orderer import arrivals
 from unit.delivery.stored_states import Shelf
 from unit.delivery.test_shard import KEYS, SCHEMA, Worker, batch, setup
 

@@ -244,7 +244,7 @@ def test_rows_pushed_together_leave_as_one_by_one(seed: int) -> None:
     """Stamps are read by a compiled loop; rows of two destinations, odd stamps and foreign ones among them."""
     from random import Random
 
-    from support.traffic import ROSTER
+    from support.broker import ROSTER
 
     from thence.protocols import create
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.naive_orderer import Naive
-from support.random_sets import BYS, Row, arrivals, policies, told
+from support.naive_orderer import BYS, Naive, Row, arrivals, policies, told
 from unit.delivery.one_key import OneKey
 
 from thence import Orderer

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.random_sets import BYS, Row, arrivals, policies, told
+from support.naive_orderer import BYS, Row, arrivals, policies, told
 from unit.delivery.stored_states import Shelf
 
 from thence import Orderer

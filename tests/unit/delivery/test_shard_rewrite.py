@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.random_sets import BYS, Row, arrivals, policies
+from support.naive_orderer import BYS, Row, arrivals, policies
 from unit.delivery.stored_states import Shelf
 from unit.delivery.test_shard import KEYS, SCHEMA, Worker, by_key, one_by_one, setup
 

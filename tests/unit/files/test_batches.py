@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.located import located_rows
+from support.recorded import located_rows
 
 from thence.core.model.events import parse
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, PLACE_COLUMNS, Column, names_of

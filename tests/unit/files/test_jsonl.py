@@ -7,8 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
-from support.located import located_lines
-from support.recorded import read_events
+from support.recorded import located_lines, read_events
 
 from thence.core.model.events import Event, parse
 from thence.errors import MisuseError

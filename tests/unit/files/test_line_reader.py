@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.located import located_rows
+from support.recorded import located_rows
 
 from thence.tables.files import line_reader as module
 from thence.tables.files.line_reader import Line, lines

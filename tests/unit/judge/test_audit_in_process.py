@@ -10,10 +10,9 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from support.definition import DefinitionFindings
-from support.frames import long_runs, small_runs
-from support.results import check_paths, told
+from support.definition import DefinitionFindings, check_paths, told
 from support.soak import first
+from support.tables import long_runs, small_runs
 from support.traces import Knobs, random_trace, spoil
 
 import thence

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.other_names import CALLED, other_table, write_other
-from support.results import told
+from support.definition import told
+from support.tables import CALLED, other_table, write_other
 from support.traces import random_trace, spoil
 
 import thence

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.odd_audits import audit_case, check_case
-from support.odd_files import CORPUS, OddFile
+from support.odd_files import CORPUS, OddFile, audit_case, check_case
 
 
 @pytest.mark.parametrize("order", [True, False], ids=["order", "no order"])

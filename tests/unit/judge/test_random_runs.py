@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from support.definition import DefinitionFindings
-from support.results import check_paths, told
+from support.definition import DefinitionFindings, check_paths, told
 from support.soak import keep
 from support.traces import changed, random_trace
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from support.definition import DefinitionFindings
-from support.frames import small_runs
-from support.results import check_paths, told
+from support.definition import DefinitionFindings, check_paths, told
+from support.tables import small_runs
 from support.traces import Knobs, random_trace
 
 from thence.core.model.events import Event, order_of

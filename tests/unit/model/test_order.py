@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from support.definition import needless
 from support.recorded import judge_runs
-from support.waits import needless
 
 from thence.core.model.events import Event, parse, render
 from thence.core.model.order import Execution, Violation, judge

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.definition import needless
 from support.some import some
-from support.waits import needless
 
 from thence.core.model.order import judge
 from thence.core.protocols.registry import REGISTRY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.waits import needless
+from support.definition import needless
 
 from thence.core.model.order import judge
 from thence.lab.simulator import (

@@ -6,8 +6,7 @@ from random import Random
 
 import networkx as nx
 import pytest
-from support.delays import unkind
-from support.neighbours import Changing, random_graph, random_separators
+from support.neighbours import Changing, random_graph, random_separators, unkind
 
 from thence.core.model.order import judge
 from thence.core.protocols.ech_r9 import ECHR9

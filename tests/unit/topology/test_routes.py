@@ -7,8 +7,7 @@ from random import Random
 
 import networkx as nx
 import pytest
-from support.delays import unkind
-from support.neighbours import random_graph
+from support.neighbours import random_graph, unkind
 
 from thence.core.model.order import judge
 from thence.errors import MisuseError

@@ -175,7 +175,7 @@ class Translation:
     # -- the verdict in words ----------------------------------------------------------------------------------------
 
     def sentence(self, event: Event, why: TlaValue) -> str:
-        """Say why a row is no step of KS."""
+        """Explain why a row is no step of KS."""
         where, message = _where(event), event.message or ""
         reason = why[0]
         if reason == "due":
@@ -200,7 +200,7 @@ class Translation:
         return ", ".join(self.called[message] for message in sorted(messages))
 
     def _difference(self, event: Event, expected: Iterable[Mapping[str, TlaValue]]) -> str:
-        """Say in what the recorded stamp differs from that of the specification."""
+        """Describe how the recorded stamp differs from that of the specification."""
         recorded = {name: frozenset(to) for name, to in event.dependencies or ()}
         right = {
             self.called[entry["s"], entry["t"]]: frozenset(self.names[d - 1] for d in entry["Dests"])

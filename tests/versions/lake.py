@@ -1,6 +1,6 @@
 """A lakehouse table filled by `into_table`: Delta under Spark 4.2, Iceberg under 4.1, in a process that can be killed.
 
-    python tests/support/lake.py FORMAT FOLDER     two streams, by append and by MERGE, to the end of FOLDER/in, once a
+    python tests/versions/lake.py FORMAT FOLDER    two streams, by append and by MERGE, to the end of FOLDER/in, once a
                                                    line comes on standard input
 
 Arrivals are chains, one for each account, shuffled over many files, so that rows wait from one micro-batch to another
@@ -36,7 +36,7 @@ STREAMS = ("append", "merge")
 
 def settings(kind: str, folder: Path) -> dict[str, str]:
     """Return what a session needs for tables of a format, kept below the folder."""
-    from support.jars import fetch
+    from support.broker import fetch
 
     jars = {"spark.jars": ",".join(map(str, fetch(*JARS[kind], alone=True)))}
     if kind == "delta":
@@ -150,6 +150,7 @@ def delivered_changes(spark: Any, kind: str, folder: Path) -> list[tuple[str, st
 def main(kind: str, folder: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     from support.deliveries import run_to_the_end
+
     from thence.spark import local_session
 
     spark = local_session(quick=True, conf=settings(kind, folder))
