@@ -142,7 +142,8 @@ Script: `batch.py`.
 CPU seconds of JVM and Python together, after a small stream in the same process.
 
 {compared(streams())}
-A buffer by hand and a pipeline without a rule do less: no duplicates, no cycles, no lost causes, no reasons. Script: `stream.py`.
+A buffer by hand and a pipeline without a rule do less: no duplicates, no cycles, no lost causes, no reasons. Script:
+`stream.py`.
 
 ## What people use instead
 

@@ -1,6 +1,6 @@
 """CPU seconds of streams, JVM and Python together: `deliver` beside a buffer by hand, no rule at all, and earlier code.
 
-    python benchmarks/deliver/stream.py [--only "64 keys" ...] [--rounds 1] [--before SRC:MORE]
+    python benchmarks/deliver/stream.py [--only "64 keys" ...] [--rounds 1] [--ways deliver before] [--before SRC:MORE]
 
 Every measurement is a process of its own: it starts Spark, runs a small stream that does not count, and then the
 stream of the case over files that are made once, one for each micro-batch, into a sink that drops rows. Ways take turns
@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -274,7 +275,8 @@ def worker_start(rounds: int) -> dict[str, Any]:
 
 def measured(way: str, name: str, folder: Path, batches: int, before: str | None) -> dict[str, Any]:
     """Start a process that measures; Spark gives a busy machine ten seconds to start a worker, so try again."""
-    environment = os.environ | ({"PYTHONPATH": before or ""} if way == "before" else {})
+    path = [*([before] if way == "before" and before else []), str(HERE)]  # workers import a rival by its name
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
     command = [sys.executable, __file__, "--measure", way, name, str(folder), str(batches)]
     for _ in range(3):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -288,37 +290,44 @@ def measured(way: str, name: str, folder: Path, batches: int, before: str | None
     raise RuntimeError(done.stderr[-3000:])
 
 
-def run_case(name: str, folder: Path, rounds: int, before: str | None) -> dict[str, Any]:
-    """Run all ways of a case in turns; the median of the rounds counts."""
+def run_case(name: str, folder: Path, rounds: int, before: str | None, ways: list[str]) -> Iterator[dict[str, Any]]:
+    """Run the ways of a case in turns; yield its row after each measurement, so that nothing is lost by a stop."""
     case = CASES[name]
     runs = [(way, case.slow.get(way, case.batches)) for way in case.ways if way != "before" or before]
-    runs += [("deliver", few) for few in sorted({few for way, few in runs if few != case.batches})]
-    if name == "cold restart":
-        measured("all but the last", name, folder, case.batches, None)
+    runs += [("deliver", few) for few in sorted({few for _, few in runs if few != case.batches})]
+    runs = [(way, batches) for way, batches in runs if not ways or way in ways]
     found: dict[str, list[dict[str, Any]]] = {}
     for _ in range(rounds):
         for way, batches in runs:
+            if name == "cold restart" and way == "deliver":
+                shutil.rmtree(folder / "restarted", ignore_errors=True)
+                shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+                measured("all but the last", name, folder, case.batches, None)
             found.setdefault(f"{way}, {batches}", []).append(measured(way, name, folder, batches, before))
+            yield row_of(case, found)
+
+
+def row_of(case: Case, found: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return what a case has shown so far; the median of the rounds counts."""
     cpu = {title: median(each["cpu"] for each in rows) for title, rows in found.items()}
     ratios = {}
-    for way, batches in runs:
-        if way != "deliver":
-            ratios[f"deliver to {way}, {batches} micro-batches"] = round(
-                cpu[f"deliver, {batches}"] / cpu[f"{way}, {batches}"], 3
-            )
-    last = found[f"deliver, {case.batches}"][-1]
+    for title in cpu:
+        way, batches = title.rsplit(", ", 1)
+        if way != "deliver" and f"deliver, {batches}" in cpu:
+            ratios[f"deliver to {way}, {batches} micro-batches"] = round(cpu[f"deliver, {batches}"] / cpu[title], 3)
+    last = found.get(f"deliver, {case.batches}", [{}])[-1]
     return {
         "rows": case.rows, "keys": case.keys, "micro-batches": case.batches, "options": case.options,
         "CPU seconds by way and micro-batches": cpu,
         "by round": {title: [row["cpu"] for row in rows] for title, rows in found.items()},
         "ratios": ratios,
         "ms of each micro-batch": {title: rows[-1]["ms of each micro-batch"] for title, rows in found.items()},
-        "state bytes written by each micro-batch": last["state bytes written"], "held after each": last["held"],
+        "state bytes written by each micro-batch": last.get("state bytes written"), "held after each": last.get("held"),
         "load of the machine": round(os.getloadavg()[0], 1),
     }  # fmt: skip
 
 
-def main(only: list[str], rounds: int, before: str | None) -> None:
+def main(only: list[str], rounds: int, before: str | None, ways: list[str]) -> None:
     result = json.loads(RESULT.read_text()) if RESULT.exists() else {}
     with tempfile.TemporaryDirectory() as here:
         folder = Path(here)
@@ -328,8 +337,9 @@ def main(only: list[str], rounds: int, before: str | None) -> None:
         print(result["the worker beside the driver"], flush=True)
         for name in only or CASES:
             make(CASES[name], folder / name)
-            result[name] = run_case(name, folder, rounds, before)
-            RESULT.write_text(json.dumps(result, indent=1) + "\n")
+            for row in run_case(name, folder, rounds, before, ways):
+                result[name] = row
+                RESULT.write_text(json.dumps(result, indent=1) + "\n")
             print(name, result[name]["CPU seconds by way and micro-batches"], result[name]["ratios"], flush=True)
 
 
@@ -338,9 +348,10 @@ if __name__ == "__main__":
     parser.add_argument("--only", nargs="*", choices=list(CASES), default=[])
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--before")
+    parser.add_argument("--ways", nargs="*", default=[])
     parser.add_argument("--measure", nargs=4)
     given = parser.parse_args()
     if given.measure:
         measure(given.measure[0], given.measure[1], Path(given.measure[2]), int(given.measure[3]))
     else:
-        main(given.only, given.rounds, given.before)
+        main(given.only, given.rounds, given.before, given.ways)
