@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from math import log
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -348,6 +349,16 @@ def scale() -> str:
             note = "too short" if row["protocol"].startswith("ks") and row["messages"] < row["n"] else note
             yield f"`{row['protocol']}`", row["n"], fanout, *sizes, note
 
+    def steady(fanouts: tuple[int, int]) -> float:
+        """Return the seconds at 1,000: copies grow as n², the time of each as from 100 to 300 processes."""
+        small, large = (
+            next(row for row in rows if (row["protocol"], row["n"], row["fanout"]) == ("ks", n, fanout))
+            for n, fanout in zip((100, 300), fanouts, strict=True)
+        )
+        power = log(large["us_a_copy"] / small["us_a_copy"]) / log(3)
+        return float(large["cpu_s"] * (1000 / 300) ** (2 + power))
+
+    alone, some = steady((1, 1)), steady((10, 30))
     heads = (
         "protocol",
         "processes",
@@ -377,7 +388,9 @@ members take, measured on a loaded machine: compare rows with each other.
 
 Where a row is *still growing*, entries rose by that factor from the third quarter of the run to the last: its sizes
 are lower bounds. Where it is *too short*, fewer messages were sent than there are processes, so logs are nearly empty:
-`ks` with 1,000 processes is not measured in its steady state. The plots leave out both, up to a growth of a fifth.
+`ks` with 1,000 processes is not measured in its steady state. That would take about {alone / 60:.0f} minutes of one
+core with unicasts and {some / 60:.0f} with a fan-out of n/10, by the growth from 100 to 300 processes. The plots leave
+out both, up to a growth of a fifth.
 
 {table(heads, every())}
 Script: `benchmarks/protocols/scale.py`, which goes on where it was stopped.
