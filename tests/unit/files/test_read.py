@@ -12,11 +12,10 @@ import pytest
 from thence.core.model.events import Event, parse
 from thence.errors import MisuseError, TraceError
 from thence.tables.files import batches, formats
-from thence.tables.files.formats import detect
+from thence.tables.files.formats import detect, find_files
 from thence.tables.files.jsonl import write_jsonl
 from thence.tables.files.line_reader import Block
 from thence.tables.files.parquet import write_parquet
-from thence.tables.files.paths import find_files
 from thence.tables.files.read import open_trace
 
 EVENTS = parse("a!1>bc b?a1 c?a1")
@@ -128,7 +127,7 @@ def test_a_file_is_opened_once_to_be_told_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, opens: int
 ) -> None:
     """A large one twice: once to tell its format, once to read it; what it holds is parsed once."""
-    from thence.tables.engines.local.chunks import audit_files
+    from thence.tables.engines.local.audit import audit_files
 
     monkeypatch.setattr(formats, "KEPT_BYTES", kept)
     rows = [Event("r", "a", index, "internal") for index in range(1, 35_001)]
