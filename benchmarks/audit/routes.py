@@ -208,7 +208,7 @@ if way == "local":
     from thence.tables.engines.local.audit import audit_trace
     result = audit_trace(trace, cores=2)
 else:
-    from thence.tables.engines.local import audit as arrays
+    from thence.tables.engines.local import chunks as arrays
     from thence.tables.judge import route
     if way == "whole":
         route.chunks_of = lambda *given: None

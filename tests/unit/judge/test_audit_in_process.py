@@ -18,7 +18,8 @@ from support.traces import Knobs, random_trace, spoil
 import thence
 from thence.core.model.events import Event, order_of, parse
 from thence.errors import MisuseError
-from thence.tables.engines.local.audit import LocalAuditResult, audit, audit_files, audit_table
+from thence.tables.engines.local.audit import LocalAuditResult, audit
+from thence.tables.engines.local.chunks import audit_files, audit_table
 from thence.tables.files.jsonl import write_jsonl
 from thence.tables.files.parquet import write_parquet
 from thence.tables.files.read import open_trace

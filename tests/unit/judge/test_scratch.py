@@ -13,8 +13,7 @@ from support.tables import small_runs
 from support.traces import Knobs, random_trace
 
 from thence.core.model.events import Event, order_of
-from thence.tables.engines.local import audit as arrays
-from thence.tables.engines.local import scratch
+from thence.tables.engines.local import chunks as arrays
 from thence.tables.engines.local.audit import LocalAuditResult
 from thence.tables.files import line_reader
 from thence.tables.files.jsonl import write_jsonl
@@ -29,7 +28,7 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     kept.mkdir()
     monkeypatch.setattr(line_reader, "BLOCK", 4000)
     monkeypatch.setattr(arrays, "SCRATCH_ROWS", 1)
-    monkeypatch.setattr(scratch.tempfile, "tempdir", str(kept))
+    monkeypatch.setattr(arrays.tempfile, "tempdir", str(kept))
     yield kept
     assert list(kept.iterdir()) == []
 

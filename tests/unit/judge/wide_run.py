@@ -50,7 +50,7 @@ def run_of(rows: int, destinations: int, *, answers: bool) -> pa.Table:
 
 
 def main(rows: int, destinations: int, chunk_rows: int, answers: bool) -> None:
-    from thence.tables.engines.local.audit import audit_table
+    from thence.tables.engines.local.chunks import audit_table
     from thence.tables.files.inputs import ArrowTable
     from thence.tables.judge.normal_table import of_input
 

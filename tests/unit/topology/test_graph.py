@@ -43,7 +43,7 @@ def test_links_as_text_or_pairs() -> None:
 @pytest.mark.parametrize(
     ("links", "message"),
     [
-        ("a-b c-d", "in 2 parts: {a, b} and {c, d}; it must be connected"),
+        ("a-b c-d", "2 components: {a, b} and {c, d}; it must be connected"),
         ("a-a", "joins a process to itself"),
         ("a-b-c", "'a-b-c' does not join two processes; a-b is accepted"),
         ("a-", "does not join two processes"),

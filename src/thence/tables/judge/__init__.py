@@ -12,5 +12,5 @@
 - `proof_events`: the events behind findings, for proofs.
 - `result`: what an audit found, the same for every engine: verdict, lists, JSON, sentences, exit code.
 
-The engines are `thence.tables.engines.local.audit` and `thence.tables.engines.spark.audit`.
+The engines are `thence.tables.engines.local.chunks` and `thence.tables.engines.spark.audit`.
 """

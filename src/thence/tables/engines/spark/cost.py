@@ -29,7 +29,7 @@ from pyspark.sql.window import Window
 from thence.core.model.message_names import HOPS
 from thence.core.model.plain import Fields
 from thence.tables.contract.columns import REPLAYED_COLUMNS
-from thence.tables.costing import prepare
+from thence.tables.costing import tasks
 from thence.tables.costing.recommend import Recommendation, asked_for
 from thence.tables.costing.report import MEANS, CostReport, choice_of, report_of
 from thence.tables.engines.local.cost import SAMPLED
@@ -74,13 +74,13 @@ def cost(
     rows = _typed(events).where(~F.coalesce(F.col("run"), F.lit("")).endswith(HOPS))
     kept = _prefixes(rows, sample) if "order" in events.columns else rows
     work = kept.where((F.col("kind") != "crash") | F.col("kind").isNull()).unionByName(_heads(rows))
-    prepared = work.groupBy("run", "label").applyInArrow(prepare.prepare_task(sample), prepare.PREPARED).persist()
+    prepared = work.groupBy("run", "label").applyInArrow(tasks.prepare_task(sample), tasks.PREPARED).persist()
     choice = events.sparkSession.createDataFrame([(name,) for name in names], "protocol string")
     jobs = prepared.select("run", "label", "verdict", "payload").crossJoin(F.broadcast(choice))
     cores = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or PARTITIONS)
     jobs = jobs.repartition(min(PARTITIONS, 4 * cores), "run", "label", "protocol")
     plain = {name: dict(given) for name, given in (options or {}).items()}
-    costs = jobs.mapInArrow(prepare.replay_task(plain), prepare.COSTS).persist()
+    costs = jobs.mapInArrow(tasks.replay_task(plain), tasks.COSTS).persist()
     return CostResult(prepared, costs)
 
 
@@ -102,7 +102,7 @@ def _prefixes(rows: DataFrame, sample: int) -> DataFrame:
 
 
 def _heads(rows: DataFrame) -> DataFrame:
-    """Return one row for each run and label that carries what only the whole run can tell: see `prepare.Head`."""
+    """Return one row for each run and label that carries what only the whole run can tell: see `tasks.Head`."""
     crash, deliver = (F.sum((F.col("kind") == kind).cast("int")) for kind in ("crash", "deliver"))
     before = F.coalesce(F.lag("index").over(Window.partitionBy("run", "process").orderBy("index")), F.lit(0))
     gap = F.when(F.col("index") > before + 1, before + 1)
@@ -118,7 +118,7 @@ def _heads(rows: DataFrame) -> DataFrame:
     has_rows = F.filter("parts", lambda part: part["rows"] > F.coalesce(part["crashes"], F.lit(0)))
     labels = F.array_distinct(F.transform(has_rows, lambda part: part["label"]))
     heads = whole.select("run", F.explode(labels).alias("label"), F.to_json("parts").alias("message"))
-    filled = {"kind": F.lit(prepare.HEAD)} | {name: F.col(name) for name in ("run", "label", "message")}
+    filled = {"kind": F.lit(tasks.HEAD)} | {name: F.col(name) for name in ("run", "label", "message")}
     return heads.select(*(filled.get(n, F.lit(None).cast(kind)).alias(n) for n, kind in _TYPES.items()))
 
 
