@@ -17,7 +17,8 @@ from support.traces import changed, random_trace
 
 from thence.core.model.events import Event, order_of
 from thence.spark import audit
-from thence.tables.engines.local.audit import LocalAuditResult, audit_table
+from thence.tables.engines.local.audit import LocalAuditResult
+from thence.tables.engines.local.chunks import audit_table
 from thence.tables.judge.normal_table import of_events
 
 if TYPE_CHECKING:

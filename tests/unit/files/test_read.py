@@ -127,7 +127,7 @@ def test_a_file_is_opened_once_to_be_told_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int, opens: int
 ) -> None:
     """A large one twice: once to tell its format, once to read it; what it holds is parsed once."""
-    from thence.tables.engines.local.audit import audit_files
+    from thence.tables.engines.local.chunks import audit_files
 
     monkeypatch.setattr(formats, "KEPT_BYTES", kept)
     rows = [Event("r", "a", index, "internal") for index in range(1, 35_001)]

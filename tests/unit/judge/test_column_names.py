@@ -17,7 +17,7 @@ from thence.cli import main
 from thence.core.model.events import Event, parse
 from thence.errors import MisuseError
 from thence.tables.contract.row_validity import row_of
-from thence.tables.engines.local.audit import audit_files
+from thence.tables.engines.local.chunks import audit_files
 from thence.tables.files.read import open_trace
 from thence.testing import assert_causal
 

@@ -9,7 +9,7 @@ import pytest
 from support.odd_rows import ODD_ROWS, SCHEMA, TYPES, rows_with, write
 
 import thence
-from thence.tables.engines.local.audit import audit_files
+from thence.tables.engines.local.chunks import audit_files
 from thence.tables.files.read import open_trace
 
 

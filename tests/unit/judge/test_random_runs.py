@@ -13,7 +13,8 @@ from support.soak import keep
 from support.traces import changed, random_trace
 
 from thence.core.model.events import Event, order_of
-from thence.tables.engines.local.audit import LocalAuditResult, audit_table
+from thence.tables.engines.local.audit import LocalAuditResult
+from thence.tables.engines.local.chunks import audit_table
 from thence.tables.judge import scan_cy
 from thence.tables.judge.normal_table import of_events
 
