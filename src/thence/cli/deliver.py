@@ -203,7 +203,7 @@ def _named(by: str | None, id: str | None, causes: str | None, columns: dict[str
 
 
 def _failure(result: Row) -> str | None:
-    """Say why a finished delivery counts as failed: no row has a position, or most are unusable."""
+    """Explain why a finished delivery counts as failed: no row has a position, or most are unusable."""
     from thence.tables.delivery.outcome import PLACED
 
     outcomes, rows = result["outcomes"], result["rows"]

@@ -44,7 +44,7 @@ def command(
     cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Say why a delivery came too early: the causal path as a sentence, and drawn, its decisive end always shown.
+    """Explain why a delivery came too early: the causal path as a sentence, and drawn, its decisive end always shown.
 
     With --fact, say instead why a fact must, or need not, be on a copy (KS98's fixed points, in this run), and whether
     its stamp has it, where the trace records stamps (`thence simulate --stamps`).

@@ -48,7 +48,8 @@ def command(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")
     ] = None,
     properties: Annotated[
-        list[str] | None, typer.Option("--property", help="Judge this instead of what the protocol promises.")
+        list[str] | None,
+        typer.Option("--property", help="Judge this instead of what the protocol promises: causal-order; repeatable."),
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after this many seconds.")] = None,
     variants: Annotated[bool, typer.Option("--variants", help="Admit the printed forms of the papers.")] = False,
@@ -99,6 +100,8 @@ def command(
     coverage, smallest, steps = _explored(setting, judged, time_limit, cover=cover)
     for line in [*coverage_lines(coverage), *step_lines(steps)]:
         out.print(line)
+    if judged is None and setting.entry.guarantee in ("fifo", "two-hop"):
+        out.print(f"{protocol} promises no causal order; --property causal-order judges it by that")
     if smallest is not None:
         out.print("")
         _show(smallest.witness, out)
@@ -155,7 +158,7 @@ def _explored(
 
 
 def step_lines(steps: list[ProtocolStep]) -> list[str]:
-    """Say which steps of the protocol were run."""
+    """List the steps of the protocol that were run."""
     if not steps:
         return []
     run = sum(each.times > 0 for each in steps)
@@ -198,7 +201,7 @@ def _find(setting: Setting, properties: frozenset[str] | None, limit: float | No
 
 
 def coverage_lines(coverage: Coverage) -> list[str]:
-    """Say what was explored and what was found."""
+    """Describe what was explored and what was found."""
     setting = coverage.setting
     network = ["FIFO channels" if setting.fifo else "any order"]
     network += [f"groups {setting.groups}"] if setting.groups else []

@@ -92,22 +92,39 @@ class Config:
     """One endpoint: who it is, whom it talks to, and where it keeps what it must not forget."""
 
     name: str
+    """this process, one of `processes`"""
     processes: tuple[str, ...]
+    """every process, in the order of its position; the same everywhere"""
     addresses: dict[str, Address]
+    """where each process listens; of two, the lower position dials"""
     journal: Path
+    """the database that survives a restart"""
     protocol: str = "ks"
+    """as `thence protocols` names it"""
     options: dict[str, int | str | bool] = field(default_factory=dict)
+    """options of the protocol"""
     run: str = "run"
+    """name of the run in the trace"""
     record: Path | None = None
+    """file of the trace; None records nothing"""
     admin: Path | None = None
+    """Unix socket that answers `thence why`"""
     metrics: Address | None = None
+    """where Prometheus finds the counters"""
     health: Address | None = None
+    """where `/healthz` and `/readyz` are answered"""
     bind: Address | None = None
+    """where to listen, if that is not the address under which the others find this process"""
     dead_letter: str | None = None
+    """process that gets messages after `limits.attempts`"""
     synchronous: SyncMode = "full"
+    """`full`: a commit survives a power cut; `normal`: a killed process only"""
     tls: Tls | None = None
+    """certificate, key and authority; None only on loopback"""
     nats: Nats | None = None
+    """JetStream in place of `addresses`"""
     limits: Limits = field(default_factory=Limits)
+    """sizes and what happens at them"""
 
     @property
     def listen(self) -> Address:
@@ -220,7 +237,7 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         raise MisuseError(f"{file}: protocol: {error}") from error
     limits = _limits(top.table("limits"))
     if limits.away == "abandon" and (why := entry.protocol.cannot_abandon):
-        accepted = f"protocol {protocol} cannot abandon anybody ({why}); wait and spill are accepted"
+        accepted = f"protocol {protocol} cannot abandon a process ({why}); wait and spill are accepted"
         raise MisuseError(f'{file}: limits.away is "abandon"; {accepted}')
     synchronous = cast(SyncMode, top.choice("synchronous", "full", "normal"))
     nats = None if "nats" not in top.values else read_nats(top, folder, synchronous)

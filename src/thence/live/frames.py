@@ -13,15 +13,16 @@ from struct import Struct
 
 from thence.errors import PeerError
 
-HELLO, DATA, ACK, REFUSED, BEAT, BYE, ASK, ANSWER = 1, 2, 3, 4, 5, 6, 7, 8
+FRAME_KINDS = HELLO, DATA, ACK, REFUSED, BEAT, BYE, ASK, ANSWER = 1, 2, 3, 4, 5, 6, 7, 8
 LENGTH = Struct(">IB")
 _ACK = Struct(">QQ")
 _NUMBER = Struct(">Q")
 _DATA = Struct(">IBQ")
 
-WIRE_VERSIONS = (1, 2)
-"""the oldest and the newest version of this format that is spoken here; from 2 on heartbeats come on every link"""
-BEATS_FROM = 2
+WIRE_VERSIONS = (1, 3)
+"""the oldest and the newest version of this format that is spoken here"""
+BEATS_FROM, BITS_FROM = 2, 3
+"""versions from which on heartbeats come on every link, and stamps of wire version 2 are read"""
 HELLO_LIMIT = 1 << 20
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from thence.live.process import LiveProcess
 
 LONG_BYTES = 1 << 18
+TAKEN = f"{DATA} (item), {ACK} (acknowledgement), {REFUSED} (refusal), {BEAT} (heartbeat) and {BYE} (goodbye)"
 
 
 class Channel(Protocol):
@@ -59,7 +60,7 @@ class Carrier(Protocol):
         """Add an item to what leaves with the next `flush`."""
 
     def acknowledge(self, received: int, credit: int) -> None:
-        """Say that items up to this number are committed, and how many bytes may come in all."""
+        """Announce that items up to this number are committed, and how many bytes may come in all."""
 
     def flush(self) -> None:
         """Hand to the network what was added."""
@@ -71,7 +72,7 @@ class Carrier(Protocol):
         """Note that it has ended."""
 
     def goodbye(self) -> None:
-        """Say that this process stops."""
+        """Announce that this process stops."""
 
     def close(self) -> None:
         """End, after what was written."""
@@ -127,7 +128,7 @@ class Session:
             self.lost("the peer has stopped")
             self.channel.close()
         elif kind != BEAT:
-            raise PeerError(f"a frame of kind {kind}; 1 to 6 are known")
+            raise PeerError(f"a frame of kind {kind}; an open link takes {TAKEN}")
 
     def _answer(self, answer: bytes) -> None:
         self.channel.write(frame(ANSWER, answer))
@@ -178,7 +179,7 @@ class Session:
                 self.channel.write(b"".join(out))
 
     def goodbye(self) -> None:
-        """Say that this process stops."""
+        """Announce that this process stops."""
         self.channel.write(frame(BYE))
 
     def close(self) -> None:

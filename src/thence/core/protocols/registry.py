@@ -61,7 +61,7 @@ Need = Literal[
 FOR_USE: dict[str, str] = {
     "ks": "any traffic; the default",
     "ks-hardware": "the network multicasts one copy to all destinations",
-    "bss": "every message goes to everyone",
+    "bss": "every message goes to all others",
     "rst": "few processes, and stamps must have a fixed size",
     "ks-ft": "processes crash for good, and the others must not wait for them",
     "fifo": "order per sender is enough; it does not keep causal order",
@@ -82,13 +82,21 @@ class ProtocolEntry:
     """What the registry says of a protocol, as data."""
 
     protocol: type[Member]
+    """the class of its members"""
     summary: str
+    """what it is, in a few words"""
     source: str
+    """the paper it is from, as the docs cite it"""
     needs: tuple[Need, ...] = ()
+    """what a driver must provide; a driver that cannot refuses the protocol"""
     guarantee: Guarantee = "causal"
+    """the order it keeps, by which it is judged"""
     waits: Literal["causes only", "more"] = "causes only"
+    """`causes only`: a copy is held for missing causes and for nothing else"""
     receive_only: bool = True
+    """whether a destination that never sends can deliver by its stamps"""
     cost: str = ""
+    """entries of a stamp among n processes"""
 
     @property
     def name(self) -> str:

@@ -60,7 +60,7 @@ class TopologyMembership:
     """A graph of living and failed processes, its separators, and a member of `ech-r9` on each process."""
 
     def __init__(self, graph: Graph, separators: Iterable[Separator], *, stable: bool = False) -> None:
-        """Start with everybody alive; `stable` says that what a process knew can be read after its failure."""
+        """Start with every process alive; `stable` says that what a process knew can be read after its failure."""
         self.graph, self.stable = Graph(graph), stable
         self.separators = tuple(check_separator(graph, separator) for separator in separators)
         self.roster = Roster(graph)
@@ -80,7 +80,7 @@ class TopologyMembership:
             member.leave(process)
 
     def plan(self, process: str, links: Iterable[str]) -> JoinResult:
-        """Tell what it amounts to if a process joins with these links."""
+        """Describe the consequences if a process joins with these links."""
         near = self._living(process, links)
         parts = [part for part in components(self.graph) if near & set(part)]
         linked = frozenset(name for part in parts for name in part)
@@ -122,7 +122,7 @@ class TopologyMembership:
         return Separator(members, forward, backward)
 
     def owed(self, join: JoinResult) -> list[str]:
-        """Say what must be delivered before a join may take over histories; nothing if all that failed can be read."""
+        """List what must be delivered before a join may take over histories; empty if all that failed can be read."""
         if self.stable:
             return []
         found: dict[str, None] = {}
@@ -147,7 +147,7 @@ class TopologyMembership:
         return list(found)
 
     def join(self, process: str, links: Iterable[str]) -> JoinResult:
-        """Let a process join: everybody takes the new separators, and it takes over what it must know."""
+        """Let a process join: every process takes the new separators, and it takes over what it must know."""
         near = frozenset(links)
         join = self.plan(process, near)
         owed = self.owed(join)

@@ -72,7 +72,7 @@ class Gate:
         on_missing: Fetch | None = None,
         on_error: OnError = "hold",
     ) -> None:
-        """Say what rows tell of their causes, and how many handlers run at once.
+        """Configure how rows name their causes, and how many handlers run at once.
 
         Args:
             by: `depends_on` (explicit causes), `clock` or `stamp`, as for `thence.Orderer`.

@@ -59,7 +59,7 @@ class Orderer:
         max_jump: float | None = None,
         filter_limit: int | None = None,
     ) -> None:
-        """Say what rows tell of their causes, and what to do about causes that do not come.
+        """Configure how rows name their causes, and what happens to rows whose causes do not come.
 
         Args:
             by: what rows say about their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp`

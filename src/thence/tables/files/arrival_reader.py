@@ -81,7 +81,8 @@ class ArrivalFiles(NamedTuple):
         """Refuse files that Spark itself cannot read."""
         if self.kind in (*WHOLE, *RECORDS):
             raise MisuseError(
-                f"{self.kind.upper()} is read in this process alone; write {self.files[0]} as Parquet for Spark"
+                f"{self.files[0]} is {self.kind.upper()}, which this command reads in this process only; for Spark "
+                "write it as Parquet or JSON lines, or read it in Python and call thence.spark.deliver on the DataFrame"
             )
         for file in self.files:
             packed = packed_by(file)
@@ -302,7 +303,7 @@ def _plain_objects(block: Block) -> list[Row] | None:
 
 
 def _noted(ordered: pa.Table) -> pa.Table:
-    """Say of quarantined records what their note says: a record without an id is one that could not be read."""
+    """Give quarantined records the reason in their note: a record without an id could not be read."""
     import pyarrow.compute as pc
 
     aside = pc.and_(pc.equal(ordered.column("outcome"), "quarantined"), pc.is_valid(ordered.column("note")))
@@ -311,7 +312,7 @@ def _noted(ordered: pa.Table) -> pa.Table:
 
 
 def with_reasons(ordered: pa.Table, lines: str | None, kind: Format) -> pa.Table:
-    """Say of quarantined rows why: they are lines without an object, in the column `lines`, or records with a note."""
+    """Give quarantined rows their reason: lines without an object (column `lines`), or records with a note."""
     import pyarrow.compute as pc
 
     if kind in RECORDS:

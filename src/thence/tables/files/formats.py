@@ -64,6 +64,8 @@ KEPT_BYTES = 1 << 25
 """Bytes of files that are kept between telling their format and reading them."""
 MARK = ".mark"
 """How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
+_ENDPOINT = (".toml", ".crt", ".key", ".sock")
+"""How names end of what `thence endpoint --init` writes, and of the socket that `thence why` asks."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
 FIRST = 100
@@ -198,7 +200,7 @@ def _has_clocks(text: str) -> bool:
 
 
 def _lacking(text: str, columns: Sequence[Column]) -> Parts | None:
-    """Say which column none of the first rows has: one that the caller named, or after some rows a required one."""
+    """Name the column that none of the first rows has: one that the caller named, or after some rows a required one."""
     names: set[str] = set()
     lines = [line for line in text.split("\n", FIRST)[:FIRST] if line.strip()]
     many = len(lines) == FIRST
@@ -217,7 +219,7 @@ def _lacking(text: str, columns: Sequence[Column]) -> Parts | None:
 
 
 def say_which(column: Column, found: Iterable[str]) -> Parts:
-    """Say which columns there are, and how to name the one that is meant."""
+    """List the columns, and explain how to name the one that is meant."""
     names = sorted(found)
     listed = ", ".join(map(visible, names[:LISTED_COLUMNS])) + (", ..." if len(names) > LISTED_COLUMNS else "")
     none = "" if column.required else f", or that none is, by {column.name}="
@@ -245,6 +247,12 @@ def _is_wide(raw: bytes) -> bool:
     whole = raw[: len(raw) // 2 * 2]
     texts = (whole.decode(order, "replace") for order in ("utf-16-le", "utf-16-be"))
     return any(all(each.isprintable() or each.isspace() for each in text) for text in texts)
+
+
+def of_endpoint(path: Path) -> bool:
+    """Tell whether a file is one that a live endpoint keeps beside its record: configuration, keys, journal."""
+    # a folder with a mark is one of `thence endpoint`; elsewhere a stray .toml is worth a note
+    return _in_journal(path) or (path.suffix in _ENDPOINT and any(path.parent.glob(f"*{MARK}")))
 
 
 def _in_journal(path: Path) -> bool:
@@ -340,7 +348,7 @@ def _behind(given: str | Path) -> list[File]:
     if not files and str(given) == "-":
         raise MisuseError("- would be standard input, which can be read only once; write it to a file first")
     if not files:
-        raise MisuseError(f"{given} is no file, folder or glob that matches one")
+        raise MisuseError(f"{given} does not exist: a file, a folder or a glob that matches one is accepted")
     return files
 
 

@@ -47,7 +47,7 @@ class CausalMiddleware:
     def __init__(
         self, gate: Gate, *, row: RowOf | None = None, commit_seconds: float = 1.0, ask_seconds: float = 1.0
     ) -> None:
-        """Say what orders records.
+        """Configure what orders records.
 
         Args:
             gate: how many handlers run at once (`concurrency`), where reading pauses (`held_limit`), what becomes of a

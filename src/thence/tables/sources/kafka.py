@@ -403,7 +403,7 @@ def _parallel_consumer(config: Fields, topics: Iterable[str], gate: Any, **more:
 
 
 def _forwarded_headers(row: Row) -> list[tuple[str, bytes]]:
-    """Say of a forwarded record which one it is and its place in the order."""
+    """Return the number of a forwarded record and its place in the order."""
     values = [
         ("thence-message", row["message"]),
         ("thence-outcome", row["outcome"]),

@@ -86,7 +86,7 @@ def read_arrivals(
 
 
 def with_lines_named(ordered: DataFrame, lines: str) -> DataFrame:
-    """Say of rows that are lines without an object, which stand in the column `lines`, that they are."""
+    """Give rows that are lines without an object (their text is in the column `lines`) that reason."""
     return ordered.withColumn("reason", F.when(F.col(lines).isNotNull(), NO_OBJECT).otherwise(F.col("reason")))
 
 
