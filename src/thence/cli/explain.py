@@ -75,7 +75,7 @@ def command(
             out.print(f"verdict: {result.verdict}; there is no violation to explain{why}")
             write_json(json_file, None)
             finish(0)
-        out.print(explanation(result, violation))
+        out.print(explanation(result, violation, width=out.width))
         found = result.nth_violation(violation)
         assert found is not None
         row, path = found

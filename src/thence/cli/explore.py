@@ -232,7 +232,7 @@ def _show(witness: Witness, out: Console) -> None:
     if witness.faults():
         out.print(witness.faults())
     out.print("")
-    out.print(witness.diagram())
+    out.print(witness.diagram(out.width))
 
 
 def result_row(coverage: Coverage, smallest: Smallest | None) -> Row:

@@ -235,9 +235,9 @@ class Witness:
             finding = replace(violated(violation, path(result.events, violation)), sentence=text)
         return scene_of(self.events(result), () if result.problem is None else (finding,))
 
-    def diagram(self) -> str:
-        """Draw it, a column for each process, time downwards."""
-        return diagram(self.scene(), limit=60)
+    def diagram(self, width: int | None = None) -> str:
+        """Draw it, a column for each process, time downwards; without columns where they exceed `width`."""
+        return diagram(self.scene(), limit=60, width=width)
 
     def row(self) -> Row:
         """Return it as plain data."""

@@ -167,6 +167,21 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable
         return _read_lines(found, by, columns)
 
 
+def read_known(path: str, by: By, columns: Columns) -> pa.Table:
+    """Return the table of ids at a file or folder that count as delivered; of a delivery, the rows with a position."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from thence.tables.delivery.outcome import PLACED
+    from thence.tables.delivery.setup import check_known
+
+    check_known(by)
+    found = read_arrivals(arrival_files(path), by, columns).table
+    if "outcome" not in found.column_names:
+        return found
+    return found.filter(pc.is_in(found.column("outcome"), pa.array(sorted(PLACED))))
+
+
 def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
     """Return the rows of JSON lines, and of records that become such rows."""
     import pyarrow as pa
