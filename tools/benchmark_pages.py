@@ -280,7 +280,23 @@ def live() -> str:
                 what = f"`ks`, {processes} processes, journal {journal}, us of CPU a copy"
                 yield what, ours, "delivery on arrival", theirs, ours / theirs
 
+    def before() -> Rows:
+        for setting, row in result("live/results/before.json")["rows"].items():
+            processes, journal, connection = setting.split("/")
+            then, now = row["cpu us a copy"]
+            what = f"`ks`, {processes} processes, journal {journal}, {connection}, us of CPU a copy"
+            yield what, now, "0.1.0", then, 1 / row["ratio of cpu"]
+
+    brokered = result("live/results/nats.json")
+
+    def beside() -> Rows:
+        for rate, of in brokered["rows"].items():
+            for way, row in of.items():
+                server, delays = row.get("cpu us a copy at the server", ""), f"{row['p50 ms']:.1f}, {row['p99 ms']:.0f}"
+                yield rate, way, row["copies a second"], row["cpu us a copy"], server, delays
+
     heads = ("processes", "journal", "connection", "protocol", "multicasts a second", "CPU us a copy", "p50, p99 ms")
+    ways = ("multicasts a second", "", "copies delivered a second", "CPU us a copy", "at the server", "p50, p99 ms")
     socket = found["bare socket, us CPU a frame there and back"]
     return f"""# Live endpoints
 
@@ -291,6 +307,24 @@ back, takes {socket} us of CPU.
 ## What causal order costs
 
 {compared(ratios())}
+## Beside the release before
+
+Both versions in turn, by the same interpreter. Medians; the ratio is that of each round. The machine was loaded. Rows
+with journal `normal` are from before links carried stamps of wire version 2, which take more CPU and fewer bytes. With
+journal `full` two runs disagree: 0.65, in the table, and 1.04 at a higher load, because commits gather differently.
+Script: `benchmarks/live/before.py`.
+
+{compared(before())}
+## Beside `nats-py` with JetStream
+
+{brokered["processes"]} processes send the same multicasts at the same moments. Everything is on disk before it counts:
+the journal is `full`, the server has `sync_interval: always`. `nats-py` alone publishes the same copies and waits for
+the same acknowledgements, without causal order and without a journal. CPU is that of the processes; the server's
+stands beside it.
+
+{table(ways, beside())}
+Script: `benchmarks/live/beside_nats.py`.
+
 ## All runs
 
 `recorded` also writes a trace of every event.
