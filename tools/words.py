@@ -17,6 +17,7 @@ INSTEAD = {
     r"whoever": "name it: the process, the reader, the caller",
     r"somebody": "name it: a process, a peer, the user",
     r"nobody": "no process, nothing, no reader",
+    r"(?:every|any)body": "every process, any peer, each reader",
     r"so many": "this many, or the number",
     r"dearer": "more expensive",
     r"law\.": "Invariant:",

@@ -120,6 +120,18 @@ def test_stray_files_of_a_kind_share_a_line(trace: Path, capsys: pytest.CaptureF
     assert "".join(said.split()) in "".join(text.split()), "however long the names are, and wherever the line ends"
 
 
+def test_what_endpoints_keep_beside_their_records_is_not_noted(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.toml", "a.crt", "a.key", "a.journal.mark", "a.journal", "a.journal-wal", "notes.txt"):
+        trace.with_name(name).write_text("words\n")
+    _, text, _ = call(capsys, str(trace.parent))
+    assert text.count("note: skipped") == 1
+    assert "notes.txt" in text
+    assert not any(name in text for name in ("a.toml", "a.crt", "a.key", "a.journal"))
+    trace.with_name("a.journal.mark").unlink()
+    _, text, _ = call(capsys, str(trace.parent))
+    assert "a.toml" in text, "in another folder it may be a file that was meant"
+
+
 def test_without_paths(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, _, said = call(capsys, str(trace), "--paths", "0")
     assert said["violations"][0]["path"] is None

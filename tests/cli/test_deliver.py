@@ -192,7 +192,7 @@ def test_csv_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureF
     assert "CSV has no form for --by clock" in capsys.readouterr().err
     for more in (["--engine", "spark"], ["--stream", "--checkpoint", str(tmp_path / "c")]):
         assert main(["deliver", str(file if "spark" in more else tmp_path), *BY_PARENT, *out, *more]) == 2
-        assert "CSV is read in this process alone" in capsys.readouterr().err
+        assert "is CSV, which this command reads in this process only" in capsys.readouterr().err
 
 
 def test_what_no_stream_can_watch_is_refused_before_spark_starts(
@@ -204,7 +204,7 @@ def test_what_no_stream_can_watch_is_refused_before_spark_starts(
     stream = [*BY_PARENT, "--out", str(tmp_path / "out"), "--stream", "--checkpoint", str(tmp_path / "c")]
     for given, said in (
         (str(file), "in.jsonl is a file; name its folder, or deliver it as a batch"),
-        (str(tmp_path / "missing"), "missing is no file, folder or glob that matches one"),
+        (str(tmp_path / "missing"), "missing does not exist: a file, a folder or a glob that matches one"),
         (str(tmp_path / "empty"), "empty holds no files"),
         ("-", "standard input cannot be watched. Leave --stream out"),
     ):
@@ -254,13 +254,13 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["deliver", str(file), "--by", "time", *out]) == 2
     assert "one of stamp, clock, depends_on is accepted" in capsys.readouterr().err
     assert main(["deliver", str(file), "--by", "clock", *out]) == 2
-    assert "no column 'clock'; the table has run, destination" in (told := capsys.readouterr().err)
+    assert "no column 'clock'; found: run, destination" in (told := capsys.readouterr().err)
     assert "--columns says other names" in told
     assert main(["deliver", str(file), "--by", "depends_on", "--key", "account", *out]) == 2
-    assert "--key which columns partition the rows" in capsys.readouterr().err
+    assert "--key names the columns that separate independent orders" in capsys.readouterr().err
     (tmp_path / "empty.jsonl").touch()
     assert main(["deliver", str(tmp_path / "empty.jsonl"), "--by", "depends_on", *out]) == 2
-    assert "the table has no column at all" in capsys.readouterr().err
+    assert "found: no column at all" in capsys.readouterr().err
     stream = ["--stream", "--checkpoint", str(tmp_path / "c"), "--engine", "local"]
     assert main(["deliver", str(file), "--by", "depends_on", *out, *stream]) == 2
     assert "--stream runs on Spark" in capsys.readouterr().err
@@ -420,7 +420,7 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     assert main([*ask[:-3], str(tmp_path / "out.csv"), *ask[-2:]]) == 2
     assert "a stream goes on in a folder of Parquet" in capsys.readouterr().err
     assert main(["deliver", str(tmp_path / "nowhere"), *ask[2:]]) == 2
-    assert "is no file, folder or glob" in capsys.readouterr().err
+    assert "does not exist: a file, a folder or a glob" in capsys.readouterr().err
 
 
 def test_rows_that_wait_are_grouped_by_the_cause_at_the_root(

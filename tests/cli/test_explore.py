@@ -36,6 +36,15 @@ def test_a_failure_is_shown_saved_and_replayed(tmp_path: Path, capsys: pytest.Ca
     assert "breaks: causal order" in capsys.readouterr().out
 
 
+def test_a_protocol_of_a_weaker_order_can_be_judged_by_causal_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--protocol", "fifo") == 0
+    assert "--property causal-order judges it by that" in capsys.readouterr().out
+    assert run("--protocol", "fifo", "--property", "causal-order") == 1
+    said = capsys.readouterr().out
+    assert "b delivered c1 before a1, though a1 happened before c1" in said
+    assert "--property" not in said
+
+
 def test_variants_are_admitted_on_request_only(capsys: pytest.CaptureFixture[str]) -> None:
     size = ("--protocol", "rst-unicast", "--messages", "2", "--destinations", "any")
     assert run(*size) == 2
@@ -66,7 +75,7 @@ def test_a_time_limit_leaves_the_verdict_open(capsys: pytest.CaptureFixture[str]
             ("--protocol", "a-causal", "--crashes", "1", "--changes", "2"),
             "--changes does nothing with --detector eager",
         ),
-        (("--property", "speed"), "no property 'speed'; there are causal order"),
+        (("--property", "speed"), "no property 'speed'; there are causal-order, two-hop-order"),
         (("--replay", "/no/such/file"), "cannot read /no/such/file"),
         (("--destinations", "some"), "'some' is not one of unicast, any, broadcast"),
         (("--processes", "0"), "0 processes; an exploration needs one at least"),

@@ -14,7 +14,7 @@ PAGES = {
     "how-to/opentelemetry.md": 1,
     "how-to/fail-a-build.md": 1,
     "tutorials/live-trio.md": 2,
-    "tutorials/protocol.md": 5,
+    "tutorials/protocol.md": 7,
 }
 SCREENS = 180
 """A how-to guide fits on three screens of sixty lines."""

@@ -95,10 +95,10 @@ def test_every_option_that_takes_a_path_says_whether_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--by", "depends_on"], "--columns says other names"),
+        (["--by", "depends_on"], "--causes names the column of the ids of a row's causes"),
         (
             ["--by", "depends_on", "--key", "nobody"],
-            "--columns says other names, and --key which columns partition the rows",
+            "found: account, event_id, caused_by. --key names the columns that separate independent orders",
         ),
         (["--by", "depends_on", "--columns", "what=x"], "--columns names 'what'"),
         (["--by", "guess"], "--by guess; one of stamp, clock, depends_on is accepted"),

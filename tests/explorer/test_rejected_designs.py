@@ -28,7 +28,7 @@ def crash(process: int) -> Step:
 
 
 def witness(protocol: str, *steps: Step) -> Witness:
-    """Faulty a and b, everybody trusts the correct c and d only, from the start."""
+    """Faulty a and b, every process trusts the correct c and d only, from the start."""
     setting = setting_of(protocol, 4, 3, "any", crashes=2)
     return Witness(setting, JUDGED, Start(0b0011, (0b1100,) * 4), steps)
 

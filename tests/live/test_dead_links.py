@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from support.live_pair import configure, folder, hello, run, take, talk
+from support.live_pair import configure, folder, hello, run, take, talk, until
 from support.live_proxy import Proxies
 from support.processes import free_ports
 
@@ -70,12 +70,32 @@ def test_a_quiet_link_stays(folder: Path, caplog: pytest.LogCaptureFixture) -> N
             assert beats <= 5
             await asyncio.sleep(3)
             assert a.process.links[1].open
-            (channel,) = a.transport.channels
-            made = channel.transport.get_extra_info("socket")  # type: ignore[union-attr]
-            assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
 
     run(go())
     assert sum(getattr(record, "event", "") == "connected" for record in caplog.records) == 2
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "tls"])
+def test_both_ends_of_a_connection_keep_the_socket_alive(folder: Path, plain: bool) -> None:
+    """The operating system gives up a dead connection too, within the time that an endpoint takes by default."""
+
+    async def go() -> None:
+        first, second = configure(folder, plain=plain)
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            await until(lambda: a.process.links[1].open and b.process.links[0].open)
+            for each in (a, b):
+                (channel,) = each.transport.channels
+                assert channel.transport is not None
+                made = channel.transport.get_extra_info("socket")
+                assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                idle, interval, probes = (
+                    made.getsockopt(socket.IPPROTO_TCP, option)
+                    for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+                )
+                assert idle + interval * probes <= 15
+                assert 0 < made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 15_000
+
+    run(go())
 
 
 def test_a_peer_of_the_release_before_may_be_quiet(folder: Path) -> None:

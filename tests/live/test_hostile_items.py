@@ -9,26 +9,28 @@ import os
 from random import Random
 
 import pytest
+from support.live import LIVE
 
-from thence.errors import MisuseError, PeerError
-from thence.live.core import GIVEN, Core
-from thence.live.inputs import PAYLOAD, WANT, Done, Receive, Send, Trusted, copy_head, key_head
+from thence.errors import PeerError
+from thence.live.core import Core
+from thence.live.inputs import (
+    ITEM_KINDS,
+    PAYLOAD,
+    WANT,
+    Done,
+    Receive,
+    Send,
+    Trusted,
+    accept_head,
+    change_head,
+    copy_head,
+    key_head,
+)
 from thence.live.state import dump, read_state
-from thence.protocols import REGISTRY, require
+from thence.protocols import REGISTRY
 
 SEED = int(os.environ.get("THENCE_SEED", "1"))
 ITEMS = int(os.environ.get("THENCE_ITEMS", "400"))
-
-
-def live(name: str) -> bool:
-    try:
-        require(name, GIVEN, driver="a live endpoint")
-    except MisuseError:
-        return False
-    return True
-
-
-LIVE = sorted(name for name in REGISTRY if live(name))
 
 
 class Trio:
@@ -36,6 +38,8 @@ class Trio:
 
     def __init__(self, protocol: str, chance: Random) -> None:
         self.refused = 0
+        self.offered: set[int] = set()
+        """kinds of the items that were offered"""
         self.needs, self.chance = REGISTRY[protocol].needs, chance
         options: dict[str, int | str | bool] = {"groups": "abc"} if "groups" in self.needs else {}
         self.cores = [Core.fresh(protocol, "abc", name, options=options) for name in "abc"]
@@ -78,6 +82,7 @@ class Trio:
 
     def offer(self, core: Core, source: int, item: bytes) -> None:
         before = dump(core)
+        self.offered.update(item[:1])
         try:
             core.apply(Receive(source, core.received[source] + 1, item), 0.0)
         except PeerError:
@@ -88,7 +93,7 @@ class Trio:
 
     def mutant(self, item: bytes) -> bytes:
         chance, others = self.chance, [each for items in self.way.values() for each in items] or [item]
-        what = chance.randrange(8)
+        what = chance.randrange(10)
         if what == 0:  # the flag that a payload follows, changed
             return item[:1] + bytes([1 - item[1]]) + item[2:] if len(item) > 1 else b""
         if what == 1:  # the same without what follows the stamp, or with more
@@ -100,6 +105,12 @@ class Trio:
             return copy_head(chance.choice((0, 1, 1 << 51)), chance.randbytes(chance.randrange(40)), with_payload=True)
         if what == 4:
             return chance.choice(others)
+        if what in (8, 9):  # a change of the membership, or its acceptance, as it is or broken
+            name, address = chance.choice(("a", "d", "", "x" * 401)), chance.choice(("", "h:1", "z"))
+            head = change_head(chance.randrange(3), chance.random() < 0.5, name, address, chance.randrange(4))
+            item = head if what == 8 else accept_head(chance.randrange(3))
+            if chance.random() < 0.5:
+                return item
         if what == 5:
             return chance.choice((b"", b"\x01", b"\x02", b"\x03", b"\x09", b"\x02" + item[1:], b"\x03" + item[1:]))
         changed = bytearray(item)
@@ -117,6 +128,7 @@ def test_hostile_items_are_refused_before_anything_changes(protocol: str) -> Non
             trio.send()
         trio.receive()
     assert trio.refused
+    assert trio.offered >= set(ITEM_KINDS)
 
 
 @pytest.mark.parametrize("protocol", ["acked", "synchronous"])

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from support.live import World
-from support.live_pair import LIMITS, configure, folder, run, take, until
+from support.live_pair import (
+    LIMITS,
+    Killed,
+    configure,
+    folder,
+    hello,
+    join_and_leave,
+    kill_at_every_commit,
+    run,
+    take,
+    talk,
+    until,
+)
 from support.processes import free_ports
 from support.soak import first
 
@@ -17,10 +30,9 @@ from thence.errors import MisuseError, PeerError
 from thence.live.changes import change
 from thence.live.config import load
 from thence.live.core import Core
-from thence.live.database import JournalError
+from thence.live.frames import data_frame
 from thence.live.init import add_member, initialise
 from thence.live.inputs import Propose, Receive, accept_head, change_head
-from thence.live.journal import Journal
 from thence.live.state import dump
 from thence.live.state import read_state as load_state
 from thence.runtime import Endpoint
@@ -141,97 +153,13 @@ def test_without_the_authority_s_key_no_member_is_added(folder: Path) -> None:
         newcomer(folder)
 
 
-class Killed:
-    """Ends the endpoint of one process at one of its commits, before or after it, as a kill would."""
-
-    def __init__(self, name: str, at: int, after: bool) -> None:
-        self.name, self.left, self.after, self.reached = name, at, after, False
-
-    def commit(self, journal: Journal, real: Callable[[int], None], number: int) -> None:
-        mine = journal.mark is not None and journal.mark.path.name == f"{self.name}.journal.mark"
-        self.left -= mine
-        if mine and self.left == 0:
-            self.reached = True
-            if self.after:
-                real(number)
-            raise JournalError("killed")
-        real(number)
-
-
-async def _alive(file: Path, stop: asyncio.Event, life: dict[str, Endpoint]) -> None:
-    """Run an endpoint, again whenever it is ended."""
-    name = file.stem
-    while not stop.is_set():
-        try:
-            async with Endpoint(file) as me:
-                life[name] = me
-                while not stop.is_set() and me.failure is None:
-                    await asyncio.sleep(0.005)
-        except JournalError:
-            pass
-
-
-async def _story(folder: Path, killed: Killed) -> None:
-    files = [*configure(folder, "abc"), newcomer(folder)]
-    life: dict[str, Endpoint] = {}
-    stop = asyncio.Event()
-    tasks = [asyncio.create_task(_alive(file, stop, life)) for file in files[:3]]
-
-    async def sent(name: str, to: set[str]) -> None:
-        while True:
-            try:
-                await life[name].send(to, b"x")
-                return
-            except JournalError:  # killed; whether it was committed is not known
-                await asyncio.sleep(0.01)
-            except MisuseError:  # stopped, and not started again yet
-                await asyncio.sleep(0.01)
-
-    try:
-        await until(lambda: len(life) == 3)
-        await sent("a", {"b", "c"})
-        await asked(files[3], "b", joins=True)
-        tasks.append(asyncio.create_task(_alive(files[3], stop, life)))
-        await until(lambda: "d" in life)
-        await sent("c", {"d", "a"})
-        await sent("d", {"a", "b", "c"})
-        await asked(files[3], "c", joins=False)
-        await sent("a", {"b", "c"})
-        expected = {"a": 2, "b": 3, "c": 3, "d": 1}
-        if not killed.reached:  # a send that was committed when its process ended is made once more
-            await until(lambda: all(life[n].process.core.deliveries == k for n, k in expected.items()))
-        await until(lambda: all(life[n].process.core.deliveries >= k for n, k in expected.items()))
-        await until(lambda: all(len(each.process.core.membership.changes) == 2 for each in life.values()))
-
-        def rest() -> bool:
-            for p, each in enumerate(life[n] for n in "abcd"):
-                for q, name in enumerate("abcd"):
-                    if p != q and life[name].process.links[p].received != each.process.links[q].outbox.sent:
-                        return False
-            return True
-
-        await until(rest)
-    finally:
-        stop.set()
-        await asyncio.gather(*tasks)
-
-
 @pytest.mark.parametrize("where", first(1, [f"{when} {name}" for when in ("after", "before") for name in "abcd"]))
 def test_a_kill_at_every_step_of_joining_and_leaving(folder: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    when, name = where.split()
-    after = when == "after"
-    reached, at = True, 2  # the first commit is that of the recovery
-    real = Journal.commit
-    while reached and at < 40:
-        killed = Killed(name, at, after)
-        monkeypatch.setattr(Journal, "commit", lambda j, n, k=killed: k.commit(j, lambda m: real(j, m), n))
-        here = folder / f"{at}"
-        here.mkdir()
-        run(_story(here, killed))
+    def story(here: Path, killed: Killed) -> None:
+        run(join_and_leave([*configure(here, "abc"), newcomer(here)], killed))
         audited(here)
-        reached = killed.reached
-        at += 1 if at < 8 else 3
-    assert at > 5
+
+    assert kill_at_every_commit(folder, where, monkeypatch, story) > 3
 
 
 def test_what_is_made_for_a_process_that_joins_leaves_when_it_is_committed(folder: Path) -> None:
@@ -257,6 +185,7 @@ def test_what_is_made_for_a_process_that_joins_leaves_when_it_is_committed(folde
         ("ks", change_head(1, True, "d", "h:1", 0)[:-1], "a change of"),
         ("ks", change_head(1, True, "d", "h:1", 0).replace(b"d", b"\xff"), "cannot be read"),
         ("ks", accept_head(1), "accepts change 1, which was not proposed here"),
+        ("ks", accept_head(0), "accepts change 0, which was not proposed here"),
         ("ks", accept_head(1) + b"x", "an item of kind 5"),
         ("history", change_head(1, True, "d", "h:1", 0), "needs a fixed membership"),
     ],
@@ -267,6 +196,21 @@ def test_changes_that_cannot_be_are_refused_and_change_nothing(protocol: str, it
     with pytest.raises(PeerError, match=sentence):
         core.apply(Receive(0, 1, item), 0.0)
     assert dump(core) == before
+
+
+@pytest.mark.parametrize("address", ["", "nowhere", "h:99999"])
+def test_a_process_that_joins_without_an_address_ends_no_endpoint(folder: Path, address: str) -> None:
+    """A member may say what it likes of the one that joins; the others go on, and its link says why."""
+
+    async def go() -> None:
+        async with Endpoint(configure(folder)[1]) as b:
+            change = change_head(1, True, "c", address, 0)
+            with suppress(TimeoutError):
+                await talk(b, hello(b, "a", sent=1) + data_frame(1, change, b""), wait=0.2)
+            await until(lambda: "c has joined without an address" in str([link.refusal for link in b.process.links]))
+            assert b.failure is None
+
+    run(go())
 
 
 def test_a_change_that_differs_from_the_one_before_is_refused() -> None:

@@ -7,9 +7,12 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import nats
 import pytest
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
 from support.live_pair import LIMITS, folder, run, take, until
 from support.processes import Server, free_ports
 
@@ -295,6 +298,33 @@ def test_no_more_is_promised_than_the_server_keeps(folder: Path) -> None:
         run(go())
     finally:
         pair.server.end()
+
+
+def test_an_endpoint_stops_though_its_client_loses_a_cancellation(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`wait_for` of Python 3.11 returns what came at the same moment, and forgets that it was cancelled."""
+    subscription = JetStreamContext.PullSubscription
+    real, lost = subscription.fetch, []
+
+    async def fetch(*given: Any, **named: Any) -> list[Msg]:
+        try:
+            return await real(*given, **named)
+        except asyncio.CancelledError:
+            if lost:
+                raise
+            lost.append(1)
+            return []
+
+    monkeypatch.setattr(subscription, "fetch", fetch)
+
+    async def go() -> None:
+        async with Endpoint(pair.files[0]) as a:
+            await until(lambda: a.process.links[1].open)
+            await asyncio.sleep(0.2)  # within a fetch
+            async with asyncio.timeout(60):
+                await a.stop()
+
+    run(go())
+    assert lost
 
 
 def test_names_of_any_kind_are_subjects() -> None:

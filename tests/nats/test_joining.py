@@ -9,11 +9,13 @@ from pathlib import Path
 import nats
 import pytest
 from nats.aio.msg import Msg
-from support.live_pair import folder, run, take, until
+from support.live_pair import Killed, folder, join_and_leave, kill_at_every_commit, run, take, until
 from support.processes import Server, free_ports
+from support.soak import first
 
 import thence
 from thence.errors import MisuseError
+from thence.live import jetstream
 from thence.live.changes import change
 from thence.live.init import SERVER, add_member, initialise
 from thence.runtime import Endpoint, load
@@ -176,3 +178,21 @@ def test_a_process_that_did_not_join_is_told_so(plain_trio: Trio) -> None:
             await until(lambda: "roster differs: d has" in str(d.process.links[0].refusal))
 
     run(go())
+
+
+@pytest.mark.parametrize("where", first(1, [f"{when} {name}" for when in ("after", "before") for name in "badc"]))
+def test_a_kill_at_every_step_of_joining_and_leaving_over_nats(
+    folder: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jetstream, "ACK_WAIT", 0.3)  # what a killed process had fetched comes again after that
+
+    def story(here: Path, killed: Killed) -> None:
+        trio = Trio(here, True)
+        trio.server.start()
+        try:
+            run(join_and_leave([*trio.files, trio.add("d")], killed))
+        finally:
+            trio.server.end()
+        audited(here)
+
+    assert kill_at_every_commit(folder, where, monkeypatch, story) > 3

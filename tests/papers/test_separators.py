@@ -108,7 +108,7 @@ def test_the_square_in_random_runs() -> None:
 
 def test_on_a_tree_of_links_fifo_hops_are_enough() -> None:
     """Beyond the paper: where nobody has two ways, order on each link is order end to end; stamps add nothing to it.
-    On a broadcast network, where everybody speaks to everybody, they are needed."""
+    On a broadcast network, where every process speaks to every other, they are needed."""
     tree = Routes.tree(graph_of("s-a a-d d-b b-s"))
     assert end_to_end(tree, "fifo", range(60)) == []
     lan = graph_of([*broadcast("sdbg"), ("g", "x")])

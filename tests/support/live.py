@@ -19,7 +19,7 @@ from thence.core.model.faults import groups_of
 from thence.core.model.order import judge
 from thence.core.model.roster import Roster
 from thence.errors import ThenceError
-from thence.live.core import Core
+from thence.live.core import GIVEN, Core
 from thence.live.database import Database, StandardDatabase
 from thence.live.inputs import RECEIVE, Receive, Send, Trusted, read_input
 from thence.live.journal import Journal, JournalPosition
@@ -27,7 +27,7 @@ from thence.live.process import LiveProcess
 from thence.live.recovery import recover
 from thence.live.session import Session
 from thence.live.trace_files import TraceFiles
-from thence.protocols import lookup
+from thence.protocols import REGISTRY, lookup
 from thence.tables.files.source import Quarantined
 
 
@@ -127,6 +127,10 @@ class MemoryNetwork:
 MEMORY = "/dev/shm"
 SHARED = MEMORY if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 1 << 30 else None
 """in memory where there is such a place, and room in it: kill -9 does not ask for a disk"""
+
+
+LIVE = sorted(name for name, entry in REGISTRY.items() if set(entry.needs) <= set(GIVEN))
+"""every protocol that a live endpoint runs"""
 
 
 class Expected:

@@ -412,7 +412,7 @@ CORPUS: tuple[OddFile, ...] = (
     OddFile("a folder without files", "refused", lambda folder, order: [(folder / "d").mkdir() or "d"],
             reasons=("d holds no files",), **_REFUSED),
     OddFile("a name of nothing", "refused", lambda folder, order: ["nothing*.jsonl"],
-            reasons=("is no file, folder or glob that matches one",), **_REFUSED),
+            reasons=("does not exist: a file, a folder or a glob that matches one",), **_REFUSED),
     OddFile("names with [ ] { } * \\\\ : % # ? and spaces", "just names, if there is a file of that name", _odd_names),
     OddFile("such names of Parquet files", "just names too", _odd_tables),
     OddFile("a folder that is a symbolic link", "followed", _link),

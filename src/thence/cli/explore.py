@@ -48,7 +48,8 @@ def command(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")
     ] = None,
     properties: Annotated[
-        list[str] | None, typer.Option("--property", help="Judge this instead of what the protocol promises.")
+        list[str] | None,
+        typer.Option("--property", help="Judge this instead of what the protocol promises: causal-order; repeatable."),
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after this many seconds.")] = None,
     variants: Annotated[bool, typer.Option("--variants", help="Admit the printed forms of the papers.")] = False,
@@ -99,6 +100,8 @@ def command(
     coverage, smallest, steps = _explored(setting, judged, time_limit, cover=cover)
     for line in [*coverage_lines(coverage), *step_lines(steps)]:
         out.print(line)
+    if judged is None and setting.entry.guarantee in ("fifo", "two-hop"):
+        out.print(f"{protocol} promises no causal order; --property causal-order judges it by that")
     if smallest is not None:
         out.print("")
         _show(smallest.witness, out)

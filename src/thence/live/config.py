@@ -220,7 +220,7 @@ def read(values: Mapping[str, Toml], folder: Path, file: str) -> Config:
         raise MisuseError(f"{file}: protocol: {error}") from error
     limits = _limits(top.table("limits"))
     if limits.away == "abandon" and (why := entry.protocol.cannot_abandon):
-        accepted = f"protocol {protocol} cannot abandon anybody ({why}); wait and spill are accepted"
+        accepted = f"protocol {protocol} cannot abandon a process ({why}); wait and spill are accepted"
         raise MisuseError(f'{file}: limits.away is "abandon"; {accepted}')
     synchronous = cast(SyncMode, top.choice("synchronous", "full", "normal"))
     nats = None if "nats" not in top.values else read_nats(top, folder, synchronous)

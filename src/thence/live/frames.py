@@ -13,7 +13,7 @@ from struct import Struct
 
 from thence.errors import PeerError
 
-HELLO, DATA, ACK, REFUSED, BEAT, BYE, ASK, ANSWER = 1, 2, 3, 4, 5, 6, 7, 8
+FRAME_KINDS = HELLO, DATA, ACK, REFUSED, BEAT, BYE, ASK, ANSWER = 1, 2, 3, 4, 5, 6, 7, 8
 LENGTH = Struct(">IB")
 _ACK = Struct(">QQ")
 _NUMBER = Struct(">Q")

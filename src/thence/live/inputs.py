@@ -13,7 +13,7 @@ from struct import error as struct_error
 
 from thence.errors import PeerError
 
-COPY, WANT, PAYLOAD, CHANGE, ACCEPT = 1, 2, 3, 4, 5
+ITEM_KINDS = COPY, WANT, PAYLOAD, CHANGE, ACCEPT = 1, 2, 3, 4, 5
 """kinds of items: a copy; please send me the payload of a message; here it is; a process joins or leaves; accepted"""
 
 NO_LABEL = 0xFFFF

@@ -48,6 +48,7 @@ ACK_WAIT = 2.0
 PAUSE = 0.2
 FETCHED_AT_ONCE = 256
 STATE_EVERY = 2.0
+CANCEL_AGAIN = 0.5
 
 
 class JetStreamTransport:
@@ -222,8 +223,11 @@ class JetStreamTransport:
     async def _end(self) -> None:
         tasks = [*self._tasks, *([self._beating] if self._beating else [])]
         tasks += [session.task for session in self._sessions.values() if session.task is not None]
-        for task in tasks:
-            task.cancel()
+        pending = set(tasks)
+        while pending:  # again and again: `wait_for` of Python 3.11, which the client uses, may lose a cancellation
+            for task in pending:
+                task.cancel()
+            _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN)
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._drop()
 

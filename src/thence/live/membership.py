@@ -112,7 +112,7 @@ class Membership:
 
     def accept(self, number: int, peer: int) -> None:
         """Take it that a peer has accepted a change."""
-        if number > len(self.changes) or self.changes[number - 1].by != self._core.me:
+        if not 0 < number <= len(self.changes) or self.changes[number - 1].by != self._core.me:
             raise PeerError(f"{self._core.roster.name(peer)} accepts change {number}, which was not proposed here")
         if number == len(self.changes):
             self.accepted |= 1 << peer

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from thence.live.process import LiveProcess
 
 LONG_BYTES = 1 << 18
+TAKEN = f"{DATA} (item), {ACK} (acknowledgement), {REFUSED} (refusal), {BEAT} (heartbeat) and {BYE} (goodbye)"
 
 
 class Channel(Protocol):
@@ -127,7 +128,7 @@ class Session:
             self.lost("the peer has stopped")
             self.channel.close()
         elif kind != BEAT:
-            raise PeerError(f"a frame of kind {kind}; 1 to 6 are known")
+            raise PeerError(f"a frame of kind {kind}; an open link takes {TAKEN}")
 
     def _answer(self, answer: bytes) -> None:
         self.channel.write(frame(ANSWER, answer))

@@ -214,7 +214,12 @@ class TcpTransport:
             self.process.broken(error)
 
     async def _keep_dialling(self, peer: int) -> None:
-        name, address = self.process.core.roster.name(peer), self._address(peer)
+        name = self.process.core.roster.name(peer)
+        try:
+            address = self._address(peer)
+        except ValueError as error:  # a member has said so of another: no reason to end this endpoint
+            self._distrust(peer, f"{name} has joined without an address that can be dialled: {error}")
+            return
         pause = FIRST_PAUSE
         while not (self._stopping or self.process.links[peer].outbox.closed):
             try:

@@ -5,7 +5,7 @@ then is let out what it has set free. Everything else only puts inputs into the 
 commit, and commits are shared by whatever has gathered meanwhile.
 
 Invariant: memory that may be ahead of the disk is never written or shown. Whatever goes wrong, here or in any other
-task of the endpoint, ends the endpoint: `failure` says why, everyone who waits hears it, the log has it once.
+task of the endpoint, ends the endpoint: `failure` says why, every waiting caller gets it, the log has it once.
 
 While an application's transaction is open the writer waits for it; receipts gather in memory, unacknowledged, up to the
 credit that was granted.
@@ -147,7 +147,7 @@ class InputWriter:
         self.room.set()
 
     def fail(self, error: BaseException) -> ThenceError:
-        """End the endpoint, and return what everyone hears; only the first reason counts."""
+        """End the endpoint, and return the error that every caller gets; only the first reason counts."""
         if self.failure is not None:
             return self.failure
         expected = isinstance(error, ThenceError)

@@ -197,7 +197,7 @@ def test_a_batch_without_a_key_is_one_order_as_in_this_process(spark: SparkSessi
     assert {(row["id"], row["outcome"], row["position"], row["reason"]) for row in there} == said
     frame.write.parquet(str(tmp_path / "in"))
     stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
-    with pytest.raises(MisuseError, match=r"no column 'destination'.*key"):
+    with pytest.raises(MisuseError, match=r"no column 'destination' for the key; found: .*\. key= names the columns"):
         deliver(stream, id="id", causes="parent_id")
     asked = [
         "deliver",

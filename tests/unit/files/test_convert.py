@@ -118,7 +118,7 @@ def test_a_real_log_becomes_a_log_for_the_viewer(tmp_path: Path) -> None:
         (["{jsonl}", "--to", "jsonl", "--files", "2"], "--files is for Parquet"),
         (["{jsonl}", "--to", "jsonl", "--out", "{jsonl}"], "is read and cannot be written at once"),
         (["{jsonl}", "--to", "jsonl", "--around", "x9"], "sends a message 'x9'"),
-        (["{jsonl}x", "--to", "jsonl"], "is no file, folder or glob"),
+        (["{jsonl}x", "--to", "jsonl"], "does not exist: a file, a folder or a glob"),
         (["{jsonl}", "--to", "csv"], "csv"),
         (["{log}", "--to", "shiviz", "--pattern", "(?<host>x)"], "has no group (?<clock>"),
     ],

@@ -61,7 +61,7 @@ def test_globs_and_names_each_file_once(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nothing.jsonl", "no*thing"])
 def test_names_of_nothing(folder: Path, name: str) -> None:
-    with pytest.raises(MisuseError, match="is no file, folder or glob that matches one"):
+    with pytest.raises(MisuseError, match="does not exist: a file, a folder or a glob that matches one"):
         open_trace(folder / name)
 
 

@@ -328,7 +328,7 @@ def test_who_cannot_be_abandoned() -> None:
         create("central", "ab", "a").abandon("b")
     with pytest.raises(MisuseError, match="times, not messages"):
         create("ses", "ab", "a").abandon("b")
-    with pytest.raises(MisuseError, match="everybody is known to know"):
+    with pytest.raises(MisuseError, match="every process is known to know"):
         create("bounded", "ab", "a").abandon("b")
     with pytest.raises(MisuseError, match="this process itself"):
         create("ks", "ab", "a").abandon("a")

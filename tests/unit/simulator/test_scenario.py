@@ -52,7 +52,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"workload": "groups"}, "names none; groups:4x3 or groups:abc/cd"),
     ({"workload": "groups:2x9"}, "1 to 8 processes"),
     ({"workload": "groups:9999999999999x2"}, "1 to 100000 groups"),
-    ({"workload": "groups:a/b"}, "no process has anybody to send to"),
+    ({"workload": "groups:a/b"}, "no process has another to send to"),
     ({"workload": "groups:ab/z"}, "no process 'z'"),
     ({"workload": "groups:2x3", "fanout": "2"}, "chooses destinations itself; leave out fan-out 2"),
     ({"workload": "request-reply:8"}, "SERVERS from 1 to 7"),

@@ -44,13 +44,13 @@ def change(op: str, table: str, after: Any = None, before: Any = None, **more: A
     return {"op": op, "source": {"schema": "public", "table": table}, "before": before, "after": after, **more}
 
 
-def unit(number: int, *changes: dict[str, Any], kind: Any = "transaction", ordered: bool = True) -> WholeTransaction:
+def unit(number: int, *changes: dict[str, Any], kind: Any = "transaction", order: Any = "commit") -> WholeTransaction:
     made = Changes(2)  # spills, so that the file is read too
     for each in changes:
         made.append(each)
     name = "snapshot" if kind == "snapshot" else f"tx{number}"
     place = LogPosition("lsn", (number,)) if kind == "transaction" else None
-    return WholeTransaction("shop", name, made, kind, f"{number}:{number}", place, ordered)
+    return WholeTransaction("shop", name, made, kind, f"{number}:{number}", place, order)
 
 
 def rows(engine: sa.Engine, table: str) -> list[tuple[Any, ...]]:
@@ -107,15 +107,34 @@ def test_a_snapshot_goes_parents_first_and_once(engine: sa.Engine, sink: SqlSink
     assert sink.since("shop") is None
 
 
-@pytest.mark.parametrize("ordered", [True, False])
-def test_nothing_is_written_twice(engine: sa.Engine, sink: SqlSink, ordered: bool) -> None:
-    made = unit(5, change("c", "customer", {"id": 1, "email": "a"}), ordered=ordered)
+@pytest.mark.parametrize("order", ["commit", "keys", "transaction"])
+def test_nothing_is_written_twice(engine: sa.Engine, sink: SqlSink, order: str) -> None:
+    made = unit(5, change("c", "customer", {"id": 1, "email": "a"}), order=order)
     assert sink.apply(made)
     with sql(engine, ["customer"]) as again:
         assert not again.apply(made)
         assert again.repeated == 1
-        assert again.apply(unit(4, ordered=False))  # of other orders each transaction counts by itself
-        assert again.since("shop") == (5 if ordered else None)
+        assert again.apply(unit(4, order="keys"))  # of other orders each transaction counts by itself
+        assert again.since("shop") == (5 if order == "commit" else None)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        change("u", "customer", {"id": 1, "email": "b", "boss": None}),
+        change("d", "customer", before={"id": 1}),
+        change("t", "customer"),
+    ],
+)
+def test_transactions_in_no_order_may_only_add_rows(engine: sa.Engine, sink: SqlSink, changed: dict[str, Any]) -> None:
+    """Two updates of a row could come in the wrong order, and the older value would stay."""
+    added = change("c", "customer", {"id": 1, "email": "a", "boss": None})
+    assert sink.apply(unit(1, added, order="transaction"))
+    more = change("c", "customer", {"id": 2, "email": "c", "boss": None})
+    with pytest.raises(MisuseError, match=r"tx2 .* order='commit' or order='keys'"):
+        sink.apply(unit(2, more, changed, order="transaction"))
+    assert rows(engine, "customer") == [(1, "a", None)]
+    assert sink.apply(unit(2, more, changed, order="keys"))  # nothing of the refused one was noted
 
 
 def refusal(sink: SqlSink, *changes: dict[str, Any]) -> str:

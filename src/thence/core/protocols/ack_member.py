@@ -51,7 +51,7 @@ class AckMember(Member):
     ) -> None:
         """Take the groups as text, "ab|cd|e"; without it every process is a group of its own.
 
-        OKs carry delivery counts, and records are kept until everybody trusted is known to have delivered:
+        OKs carry delivery counts, and records are kept until every trusted process is known to have delivered:
         `on_record` lists them. Without `counts` nothing is counted, and records end at delivery.
         """
         super().__init__(roster, process, label=label)
@@ -272,7 +272,7 @@ class AckMember(Member):
                     self.check(mail.copy)
 
     def trusted(self, processes: Iterable[str]) -> list[Effect]:
-        """Take the failure detector's word: F-deliver and send what no longer waits for anybody trusted."""
+        """Take the failure detector's word: F-deliver and send what no longer waits for a trusted process."""
         mask = self.roster.mask(processes)
         effects: list[Effect] = []
         for order in self.orders():

@@ -14,7 +14,7 @@ What is kept of a message: who has OKed it, at its addressees and at its sender.
 has delivered, and a record is forgotten once every trusted addressee is known to have delivered the message.
 What is on record tells which messages a process may still lack: a driver whose links break must be able to
 hand those over again. A number below the next expected one tells what comes late, record or not. Records are looked
-through when some have gathered, and before anybody looks at the state (`settle`), not at every OK.
+through when some have gathered, and before the state is read (`settle`), not at every OK.
 
 Without `counts` a record ends at F-delivery, and at the sender when the message is secured. No step depends
 on what is kept beyond that, so both ways behave alike.
@@ -109,7 +109,7 @@ class AckReceiver(Receiver):
     def __init__(
         self, roster: Roster, me: int, groups: tuple[int, ...], kinds: Mapping[str, Shape], *, counts: bool
     ) -> None:
-        """Start with everybody trusted; with `counts`, records last until what they are about is known delivered."""
+        """Start with every process trusted; with `counts`, a record lasts until its message is known delivered."""
         super().__init__(roster, me)
         self.groups, self.kinds, self.counts = groups, kinds, counts
         self.group = next(g for g in groups if g >> me & 1)

@@ -4,7 +4,7 @@ Invariant: as `epochs`, and a send that would be the (B + 1)-th of its epoch is 
 oldest first and at most B of them, when the next epoch begins; later sends queue behind them.
 
 Needs a fixed membership, and traffic that keeps coming back: **it can deadlock**. A process enters its next
-epoch only when it knows that everybody knows of this one, and knowledge travels on messages alone. If all
+epoch only when it knows that every process knows of this one, and knowledge travels on messages alone. If all
 who must tell are deferred themselves, or silent, nothing moves again: with B = 1, `a!1>b b<a1 b!1>c c<b1
 c!1>b b<c1` leaves no process able to send (errata 23); two processes do it with B = 2. A larger B makes it
 rarer, not impossible. Drivers recognize it by quiescence: nothing is under way and `pending()` still
@@ -16,8 +16,8 @@ log2(2B + 1), whatever the length of the run: nothing on the wire grows.
 Names. The paper's messages have none; ours are counted by their sender, and a count grows. So counts travel modulo 2B:
 that of the message in the header, and for each other process that of its latest send that the sender knows of (whose
 timestamp stands in the sender's row of GOSSIP). A member keeps the true count of the latest send of each process that
-it has heard of. What it hears next is later by less than 2B, for no process enters an epoch before everybody has heard
-of the one before; and a copy that arrives is earlier or later by less than 2B (Lemma 4.1), its timestamp says which.
+it has heard of. What it hears next is later by less than 2B, for no process enters an epoch before all have heard of
+the one before; and a copy that arrives is earlier or later by less than 2B (Lemma 4.1), its timestamp says which.
 
 What grows is in no stamp: the counts by which a member names messages to the application. There is no end of names, so
 no bounded number of bits can give them out. The delivery test compares none of them. And repeats: stamps come round, so
@@ -53,7 +53,7 @@ class Bounded(Epochs):
 
     name = "bounded"
     code = 23
-    cannot_abandon = "an epoch ends when everybody is known to know of it, so that no process could send for long"
+    cannot_abandon = "an epoch ends when every process is known to know of it, so that no process could send for long"
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: RecordShape(MATRIX, MATRIX, PACKED_ROW)}
     options: ClassVar[dict[str, Shape]] = {"bound": INT}
     fields: ClassVar[dict[str, Shape]] = {

@@ -1,7 +1,7 @@
 """KS98 section 7.1, asymmetric organization, one extreme: a coordinator multicasts every message serially.
 
 Invariant: the process that sends asks the coordinator; it takes one request after the other and passes each on to its
-destinations. Its order is one in which causes come first, and everybody delivers in it (`relaying.py`).
+destinations. Its order is one in which causes come first, and every process delivers in it (`relaying.py`).
 
 Needs a coordinator (option `coordinator`, a name; by default the first of the roster) and a fixed
 membership. Waits for more than causes. Cost: one entry on a copy, but two hops for each, and one process

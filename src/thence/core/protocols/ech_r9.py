@@ -8,8 +8,8 @@ a process that wants to tell B of its consequences must pass through S, where it
 Needs a topology: `separators`, as in `d:abc|efg;...`, is S, its forward and its backward set; names of more than one
 letter are separated by commas, as in `da,db:na,pa|dc,nc`. A separator that works both ways is written twice. The
 neighbours of a process are those that no separator divides from it: of all graphs that have these separators, the one
-with the most links. A send to anybody else is refused, for R9 is unsafe then (errata 15). Without separators everyone
-is everyone's neighbour, and this is `ech`.
+with the most links. A send to any other process is refused, for R9 is unsafe then (errata 15). Without separators every
+process is every other's neighbour, and this is `ech`.
 
 The process that joins stands in no separator, and has no neighbours until `place` says where it stands. If it joins a
 separator, the other members `hand_over` their histories in the same step in which they take the new separators, and it

@@ -74,7 +74,7 @@ class GossipReceiver(Receiver):
     }
 
     def __init__(self, roster: Roster, me: int, kinds: Mapping[str, Shape], times: Times, *, pairwise: bool) -> None:
-        """Start with nothing heard of anybody."""
+        """Start with nothing heard of any process."""
         super().__init__(roster, me)
         self.times, self.pairwise = times, pairwise
         self.heard = [NULL] * self.size

@@ -18,7 +18,7 @@ from thence.core.wire.dependency_log_cy import Log
 
 
 class KSHardware(KS):
-    """Least information in logs, one stamp for everyone on the wire."""
+    """Least information in logs, one stamp for all destinations on the wire."""
 
     name = "ks-hardware"
     code = 2

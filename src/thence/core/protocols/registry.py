@@ -61,7 +61,7 @@ Need = Literal[
 FOR_USE: dict[str, str] = {
     "ks": "any traffic; the default",
     "ks-hardware": "the network multicasts one copy to all destinations",
-    "bss": "every message goes to everyone",
+    "bss": "every message goes to all others",
     "rst": "few processes, and stamps must have a fixed size",
     "ks-ft": "processes crash for good, and the others must not wait for them",
     "fifo": "order per sender is enough; it does not keep causal order",

@@ -1,7 +1,7 @@
 """KS98 section 7.1, serialized broadcasts: one entry suffices.
 
 Invariant: broadcasts are serialized by mutual exclusion: the process that sends holds the token, and the token names
-the broadcast before. A copy carries that one name and is delivered after it. So everybody delivers all broadcasts of
+the broadcast before. A copy carries that one name and is delivered after it. So all processes deliver the broadcasts of
 the others in the order of the token, which is causal.
 
 Needs broadcasts only (a send goes to all others), serialized sends (`send(token=...)` with what the previous

@@ -2,7 +2,7 @@
 
 Invariant: sends are serialized by mutual exclusion. The token names, for each process, the latest message sent to
 it; so does every copy, as of before its own send. A copy is delivered at d after the one it names for d. So
-everybody delivers what is addressed to it in the order of the token, which is causal.
+every process delivers what is addressed to it in the order of the token, which is causal.
 
 Needs serialized sends (`send(token=...)` with what the previous `Sent.token` was; the very first send takes
 None) and a fixed membership. Waits for more than causes. Cost: n entries, (sender, count), on every copy and

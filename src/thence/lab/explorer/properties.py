@@ -10,7 +10,7 @@
 | `bounded sends` | no process sends more messages in one epoch than its bound (`bounded`) |
 | `exact facts` | copies and logs hold the facts of the propagation constraints and no others (`minimum.py`) |
 | `validity` | what a correct process sends, every correct destination delivers |
-| `uniform agreement` | what anybody delivers, even a process that crashes later, every correct destination delivers |
+| `uniform agreement` | what any process delivers, even one that crashes later, every correct destination delivers |
 | `genuine` | only the sender and the destinations of a message send or receive anything on its behalf |
 """
 
@@ -71,7 +71,8 @@ def properties_of(names: Iterable[str]) -> frozenset[str]:
     found = frozenset("two-hop order" if name == "two hop order" else name for name in found)
     for name in found:
         if name not in PROPERTY_NAMES:
-            raise MisuseError(f"no property {name!r}; there are {', '.join(PROPERTY_NAMES)}")
+            there = ", ".join(each.replace(" ", "-") for each in PROPERTY_NAMES)
+            raise MisuseError(f"no property {name!r}; there are {there}")
     if len(found & set(ORDERS)) > 1:
         raise MisuseError("judge one order at a time: causal order implies fifo order")
     return found

@@ -72,8 +72,8 @@ class Setting:
     links: int = 0
     """how many links of the overlay may be opened"""
     detector: str = "eager"
-    """`eager`: each process trusts as few as is legal from the start; `falling`: everybody, until it falls to that;
-    `any`: everybody at first, then at any times any legal sets, `changes` of them at each process
+    """`eager`: each process trusts as few as is legal from the start; `falling`: all processes, until it falls to that;
+    `any`: all processes at first, then at any times any legal sets, `changes` of them at each process
     """
     changes: int = 1
     """how often the detector `any` changes its mind at each process, before it must become complete"""

@@ -7,8 +7,9 @@ the same step always give the same next value: members are deterministic, so eac
 input) is computed once and remembered.
 
 The failure detector gives each process one of its least legal outputs, from the start or, having trusted
-everybody, from any time on; in the end it names exactly those who live. The detector `any` gives each process any
-legal outputs at any times, this many of them; in the end it names no process that crashed, but not everybody who lives.
+every process, from any time on; in the end it names exactly the living processes. The detector `any` gives each
+process any legal outputs at any times, this many of them; in the end it names no process that crashed, but not all
+that live.
 
 A crash loses any subset of the copies of the crashed process that are in flight; here they are lost one by
 one, when their destination would receive them, which comes to the same (`core/model/faults.py`).

@@ -193,8 +193,8 @@ class Witness:
             f"{name} trusts {', '.join(roster.members(mask)) or 'no process'}" for name, mask in outputs.items()
         )
         if len(set(outputs.values())) == 1 and len(outputs) == len(roster):
-            trusts = f"everybody trusts {', '.join(roster.members(self.start.trust[0])) or 'no process'}"
-        return f"faulty: {crashing}; {trusts or 'everybody trusts everybody at first'}"
+            trusts = f"every process trusts {', '.join(roster.members(self.start.trust[0])) or 'no process'}"
+        return f"faulty: {crashing}; {trusts or 'every process trusts every other at first'}"
 
     def scene(self) -> Scene:
         """Return the execution with what is wrong in it."""

@@ -8,8 +8,8 @@ are taken over whole. A send is deferred while one of its channels has B message
 
 When a clock enters its next epoch the text leaves open, and either reading breaks a promise (errata 30):
 
-- *Once everybody is known to know of the present one* (`ChannelClocks`). Then stamps that are compared lie at most one
-  epoch apart, by the argument of lemma 4.1 for each clock alone, and nothing needs ageing: a stamp of T_rq is never
+- *Once all processes are known to know of the present one* (`ChannelClocks`). Then stamps that are compared lie at most
+  one epoch apart, by the argument of lemma 4.1 for each clock alone, and nothing needs ageing: a stamp of T_rq is never
   older than r's latest message to q. But a process that has stopped, or only never hears of a channel, ends all epochs
   of that channel, and with B messages acknowledged nothing more may be sent.
 - *Once the receiver is known to know of it* (`ReceiverAlone`): an epoch is then as long as there are unacknowledged
@@ -88,7 +88,7 @@ class ChannelReceiver(Receiver):
 
 
 class ChannelClocks(Member):
-    """A clock for each channel; its epoch ends once everybody is known to know of it."""
+    """A clock for each channel; its epoch ends once every process is known to know of it."""
 
     name = "channel-clocks"
     code = 127

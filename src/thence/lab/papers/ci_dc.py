@@ -262,7 +262,7 @@ CLAIMS = (
         "worst-case",
         "section 6.1",
         "worst case O(n²) dependents",
-        "everybody unicasts to everybody concurrently: between n²/2 and n² facts on one copy",
+        "every process unicasts to every other concurrently: between n²/2 and n² facts on one copy",
         _worst,
     ),
 )

@@ -64,7 +64,7 @@ def measure(scale: Scale) -> dict[str, DataRows]:
 
 
 def worst_case(n: int, protocol: str = "ci-dc") -> int:
-    """Let everybody unicast to everybody, all concurrent, then tell process 0; return the facts on what it sends.
+    """Let every process unicast to every other, all concurrent, then tell process 0; return the facts on what it sends.
 
     Nothing is delivered anywhere else, so that all of it still matters.
     """

@@ -249,7 +249,7 @@ CLAIMS = (
             {
                 "integrity": "uniform integrity: delivered at most once, only if addressed and sent",
                 "validity": "validity: what a correct process sends is delivered",
-                "agreement": "uniform agreement: what anybody delivers, every correct addressee delivers",
+                "agreement": "uniform agreement: what any process delivers, every correct addressee delivers",
                 "order": "uniform fifo order (A_fifo), uniform causal order (A_causal)",
                 "genuineness": "genuine: only sender and addressees take part",
             }[name],

@@ -1,11 +1,11 @@
 """KS98, section 6.2: how many entries SND and RCV process, in an execution built to fill logs.
 
-Invariant: everybody but the first two tells these two, sends a message to each of the others, tells both again, and the
-first once more; none of those other messages arrives. The first two then have a log of nearly n² entries each, all of
-them still needed, and no two groups of theirs are equal. Counted are the entries of log and stamp that operations go
-over, in `ks` and in `ks-hardware`: when the first sends to all others, and when the second delivers a message of the
-first to it alone. Beside them stand the pairs of entries of one sender that the first loop of RCV(4) goes through as
-printed.
+Invariant: every process but the first two sends to these two, sends a message to each of the others, sends to both
+again, and to the first once more; none of those other messages arrives. The first two then have a log of nearly n²
+entries each, all of them still needed, and no two groups of theirs are equal. Counted are the entries of log and
+stamp that operations go over, in `ks` and in `ks-hardware`: when the first sends to all others, and when the second
+delivers a message of the first to it alone. Beside them stand the pairs of entries of one sender that the first loop
+of RCV(4) goes through as printed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Watched:
 
 
 def full_logs(n: int, kind: type[KS] = KS) -> list[KS]:
-    """Return n members of which the first two have heard of messages from everybody else to everybody else."""
+    """Return n members of which the first two have heard of messages from every other process to every other."""
     members = [kind(Roster.of(n), place) for place in range(n)]
     for sender in range(2, n):
         copies = [*_send(members[sender], LISTENERS).copies]

@@ -1,14 +1,14 @@
 """Proposition 6.1 of the genuine multicast paper in its round model, by trying everything.
 
 Invariant: in a round every process puts a message for every other into its buffer; of one that crashes in the round any
-subset gets there; then everyone looks at what it received. Process p multicasts m in this round, so only p knew of m
+subset gets there; then each process looks at what it got. Process p multicasts m in this round, so only p knew of m
 before, and what a process sees at the end is from whom it heard. An algorithm that delivers m at the end of the round
 is a set of views (process, heard from) at which it does. It breaks uniform agreement for sure if a process delivers,
 some addressee never crashes, and no process that is left has ever heard of m; otherwise one is left to pass it on.
 
 As printed, no such delivery is possible with f >= 2. That holds at another process than p that has missed at most f - 2
 others and heard from an addressee that is neither p nor itself. It does not hold at p, which has lived through the
-round, so that everybody has m; nor at a process that misses f - 1 or more, for then it or p never crashes; nor where
+round, so that all have m; nor at a process that misses f - 1 or more, for then it or p never crashes; nor where
 no process is left whom m is addressed to (errata 29).
 """
 

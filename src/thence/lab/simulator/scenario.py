@@ -115,7 +115,7 @@ class Scenario:
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """Whom each process can send to, where the protocol runs on a topology; () where that is everybody."""
+        """Whom each process can send to, where the protocol runs on a topology; () where that is every process."""
         text = dict(self.options).get("separators", "")
         if "topology" not in self.entry.needs or not text:
             return ()
@@ -233,7 +233,7 @@ ALWAYS: frozenset[Need] = frozenset(
 )
 """What this simulator gives in every scenario: no process joins or leaves, one token goes from sender to sender,
 crashes are reported, messages address whole groups (each process is one, unless the option `groups` says otherwise),
-and processes send to their neighbours (to everybody, unless the option `separators` says otherwise). Every process can
+and processes send to their neighbours (to all, unless the option `separators` says otherwise). Every process can
 be reached from every other, so whatever overlay an option asks for is there.
 """
 

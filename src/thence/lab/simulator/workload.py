@@ -149,7 +149,7 @@ def compile_workload(
     """Return a workload, or say what is wrong with the texts.
 
     With `groups`, disjoint ones that a protocol knows, messages address whole groups, and a fan-out counts groups. With
-    `reach`, whom each process can send to, no process sends to anybody else, and a fan-out counts neighbours.
+    `reach`, whom each process can send to, no process sends to any other, and a fan-out counts neighbours.
     """
     name, _, rest = text.partition(":")
     if name not in WORKLOADS:
@@ -301,7 +301,7 @@ def _from_sets(made: Workload, masks: list[int], text: str) -> None:
     made.groups = tuple(dict.fromkeys(masks))
     made.senders = [process for process, own in enumerate(own_sets) if own]
     if not made.senders:
-        raise MisuseError(f"workload {text}: no process has anybody to send to; a set of two, or --self, is accepted")
+        raise MisuseError(f"workload {text}: no process has another to send to; a set of two, or --self, is accepted")
     random = made.streams.destinations.random
     made.choose = lambda sender: own_sets[sender][int(random() * len(own_sets[sender]))]
     if all(mask.bit_count() == 1 for own in own_sets for mask in own):

@@ -78,5 +78,5 @@ def components(graph: Graph, without: Collection[str] = ()) -> list[list[str]]:
 
 
 def broadcast(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the links of a broadcast network: everybody with everybody."""
+    """Return the links of a broadcast network: every process with every other."""
     return list(combinations(names, 2))

@@ -60,7 +60,7 @@ class TopologyMembership:
     """A graph of living and failed processes, its separators, and a member of `ech-r9` on each process."""
 
     def __init__(self, graph: Graph, separators: Iterable[Separator], *, stable: bool = False) -> None:
-        """Start with everybody alive; `stable` says that what a process knew can be read after its failure."""
+        """Start with every process alive; `stable` says that what a process knew can be read after its failure."""
         self.graph, self.stable = Graph(graph), stable
         self.separators = tuple(check_separator(graph, separator) for separator in separators)
         self.roster = Roster(graph)
@@ -147,7 +147,7 @@ class TopologyMembership:
         return list(found)
 
     def join(self, process: str, links: Iterable[str]) -> JoinResult:
-        """Let a process join: everybody takes the new separators, and it takes over what it must know."""
+        """Let a process join: every process takes the new separators, and it takes over what it must know."""
         near = frozenset(links)
         join = self.plan(process, near)
         owed = self.owed(join)

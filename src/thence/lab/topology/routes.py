@@ -1,4 +1,4 @@
-"""Routes: how a message for anybody gets there over the links of a communication graph.
+"""Routes: how a message reaches any process over the links of a communication graph.
 
 Law (errata 16). Causal order on every hop is causal order end to end if all messages take their way over one fixed
 forwarding graph each of whose blocks is complete: a tree, or broadcast networks joined in a tree. Between two
@@ -87,7 +87,7 @@ class Routes:
         seen = known(self.graph, (name for others in self.witnesses.values() for name in others), "a set of witnesses")
         idle = [name for name in self.graph if name not in self.forwarding and name not in seen]
         if idle:
-            raise MisuseError(f"{', '.join(idle)}: neither in the forwarding graph nor a witness of anybody in it")
+            raise MisuseError(f"{', '.join(idle)}: neither in the forwarding graph nor a witness of a process in it")
         for name, others in self.witnesses.items():
             for witness in sorted(others):
                 if not any(self.graph.has_edge(near, witness) for near in self.forwarding[name]):

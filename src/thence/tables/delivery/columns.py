@@ -23,7 +23,7 @@ Family = Literal["text", "whole number", "fraction", "null", "other"]
 """What ids of a type are compared as. Widths do not matter; the ids of `other`, say UUIDs, are equal in one type."""
 
 Key = tuple[Field, ...]
-"""The values that part rows into independent orders."""
+"""The values that separate rows into independent orders."""
 
 
 @dataclass(frozen=True, init=False)
@@ -76,11 +76,20 @@ class Columns:
 
     def lacks(self, name: str, has: Iterable[str]) -> MisuseError:
         """Return the error that says a column is not there, what is, and how to name another."""
-        also = (", and ", Argument("key"), " which columns partition the rows") if name in self.key else ()
-        return MisuseError(
-            f"no column {name!r}; the table has {', '.join(has) or 'no column at all'}. ", Argument("columns"),
-            " says other names", *also,
-        )  # fmt: skip
+        found = f"; found: {', '.join(has) or 'no column at all'}. "
+        if name in self.key:
+            hint: tuple[str | Argument, ...] = (Argument("key"), " names the columns that separate independent orders")
+            if name == self.destination:
+                hint = (*hint, ", ", Argument("columns"), " the one that is the destination")
+            return MisuseError(f"the table has no column {name!r} for the key{found}", *hint)
+        # an explicit cause has a name of the contract only if the caller gave none
+        explicit = {"depends_on": ("causes", "the ids of a row's causes"), "message": ("id", "the id of a row")}
+        if name in explicit:
+            short, what = explicit[name]
+            return MisuseError(
+                f"the table has no column {name!r}{found}", Argument(short), f" names the column of {what}"
+            )
+        return MisuseError(f"the table has no column {name!r}{found}", Argument("columns"), " says other names")
 
     @staticmethod
     def check_given(given: Mapping[str, str] | None, has: Iterable[str]) -> None:

@@ -82,7 +82,8 @@ class ArrivalFiles(NamedTuple):
         """Refuse files that Spark itself cannot read."""
         if self.kind in (*WHOLE, *RECORDS):
             raise MisuseError(
-                f"{self.kind.upper()} is read in this process alone; write {self.files[0]} as Parquet for Spark"
+                f"{self.files[0]} is {self.kind.upper()}, which this command reads in this process only; for Spark "
+                "write it as Parquet or JSON lines, or read it in Python and call thence.spark.deliver on the DataFrame"
             )
         for file in self.files:
             packed = packed_by(file)

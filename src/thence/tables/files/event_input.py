@@ -74,7 +74,7 @@ def _own(table: InputTable, columns: Sequence[Column]) -> pa.Table:
 def _unfit(reason: str, table: InputTable) -> MisuseError:
     has = ", ".join(table.names) or "no column at all"
     return MisuseError(
-        f"this table is no table of events: {reason}; the table has {has}. ",
+        f"this table is not a table of events: {reason}; the table has {has}. ",
         Argument("columns"),
         " says other names, as in ",
         Argument("columns", {"process": "host"}),

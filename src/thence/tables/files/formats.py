@@ -53,6 +53,8 @@ KEPT_BYTES = 1 << 25
 """Bytes of files that are kept between telling their format and reading them."""
 MARK = ".mark"
 """How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
+_ENDPOINT = (".toml", ".crt", ".key", ".sock")
+"""How names end of what `thence endpoint --init` writes, and of the socket that `thence why` asks."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
 FIRST = 100
@@ -234,6 +236,12 @@ def _is_wide(raw: bytes) -> bool:
     whole = raw[: len(raw) // 2 * 2]
     texts = (whole.decode(order, "replace") for order in ("utf-16-le", "utf-16-be"))
     return any(all(each.isprintable() or each.isspace() for each in text) for text in texts)
+
+
+def of_endpoint(path: Path) -> bool:
+    """Tell whether a file is one that a live endpoint keeps beside its record: configuration, keys, journal."""
+    # a folder with a mark is one of `thence endpoint`; elsewhere a stray .toml is worth a note
+    return _in_journal(path) or (path.suffix in _ENDPOINT and any(path.parent.glob(f"*{MARK}")))
 
 
 def _in_journal(path: Path) -> bool:

@@ -66,7 +66,7 @@ def _behind(given: str | Path) -> list[File]:
     if not files and str(given) == "-":
         raise MisuseError("- would be standard input, which can be read only once; write it to a file first")
     if not files:
-        raise MisuseError(f"{given} is no file, folder or glob that matches one")
+        raise MisuseError(f"{given} does not exist: a file, a folder or a glob that matches one is accepted")
     return files
 
 

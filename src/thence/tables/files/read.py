@@ -7,7 +7,7 @@
     trace.batches()                          # Arrow record batches: event columns, file, line, reason
     trace.clocks()                           # the events of logs with vector clocks
     trace.quarantine                         # what could not be used so far; `events` and `clocks` add to it
-    trace.splits()                           # parts that can be read side by side, by anybody who can open the files
+    trace.splits()                           # parts that can be read side by side, by any process with the files
 
 Invariant: tables give events, logs give clock events; what can be used in neither is quarantined. A file that is no
 trace is an error if it was named itself; in a folder it is quarantined if its name says it is one, and skipped if not.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
-from thence.tables.files.formats import FORMATS, RECORDS, WHOLE, Format, Unfit, detect
+from thence.tables.files.formats import FORMATS, RECORDS, WHOLE, Format, Unfit, detect, of_endpoint
 from thence.tables.files.jsonl import Located, broken_off, called_in, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
 from thence.tables.files.paths import File, Paths, find_files
@@ -207,6 +207,8 @@ def open_trace(
         raise MisuseError(f"no format {format!r}; auto, {', '.join(FORMATS)} are accepted")
     trace = Trace({}, pattern, delimiter, columns=renamed(EVENT_COLUMNS, columns, kinds))
     for file in find_files(paths):
+        if not file.named and of_endpoint(file.path):
+            continue
         asked = next((name for name in FORMATS if name == format), None)
         named = bool(columns or kinds)
         kind = asked or detect(

@@ -99,7 +99,7 @@ class Positions:
 
 def _place(unit: WholeTransaction) -> LogPosition | None:
     """Return where a transaction lies in a log of which one row says how far the target is."""
-    return unit.place if unit.kind == "transaction" and unit.in_commit_order else None
+    return unit.place if unit.kind == "transaction" and unit.order == "commit" else None
 
 
 def _name(unit: WholeTransaction) -> str:

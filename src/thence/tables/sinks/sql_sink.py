@@ -95,6 +95,8 @@ class SqlSink:
     def apply(self, transaction: WholeTransaction) -> bool:
         """Write a transaction with its position; return False if the target has it, or took it as a dead letter.
 
+        Raises `MisuseError` for an update, a delete or a truncate of `order="transaction"`.
+
         Args:
             transaction: the next one, from `WholeTransactions.push` or `whole_transactions`.
         """
@@ -165,6 +167,7 @@ class SqlSink:
                 return False
             _defer(connection)
             for step in steps(unit, self._target):
+                _check_order(unit, step)
                 for part in _rows(step) if single else (step,):
                     number = part.numbers[0]
                     self._statements.run(connection, part)
@@ -199,6 +202,16 @@ class SqlSink:
 def _rows(step: TableStep) -> Iterator[TableStep]:
     for row, number in zip(step.rows, step.numbers, strict=True):
         yield TableStep(step.action, step.table, step.columns, [row], [number])
+
+
+def _check_order(unit: WholeTransaction, step: TableStep) -> None:
+    """Refuse what is only right in an order that is not known: the older of two updates could come last."""
+    if unit.order == "transaction" and unit.kind == "transaction" and step.action != "upsert":
+        raise MisuseError(
+            f"{unit.name} ({unit.id}) changes rows of {step.table.name} that may be another transaction's, and "
+            "order='transaction' does not say which of two transactions came first. Read the records with "
+            "order='commit' or order='keys'; order='transaction' is for tables that only gain rows"
+        )
 
 
 def _dead_letter_table(name: str, metadata: sa.MetaData) -> sa.Table:

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from thence.core.model.plain import Fields
 from thence.errors import PeerError
+from thence.tables.delivery.without_collection import without_collection
 from thence.tables.sources.arrival import Record
 from thence.tables.sources.avro import Schemas
 from thence.tables.sources.commits import LogPosition, binlog, commit_mark, since_mark
@@ -59,6 +60,19 @@ def from_changes(
             what was delivered.
     """
     check_order(order)
+    with without_collection():
+        return _arrivals(records, order, since, server, schemas, foreign_keys or {}, whole)
+
+
+def _arrivals(
+    records: Iterable[Record | Fields | str | bytes | None],
+    order: ChangeOrder,
+    since: int | str | None,
+    server: str | None,
+    schemas: Schemas | None,
+    foreign_keys: Mapping[str, str],
+    whole: bool,
+) -> list[DebeziumArrival]:
     mark = None if since is None else since_mark(since)
     reads = [_read(each, order, mark, server, schemas) for each in records]
     known = server or next((read.row["destination"] for read in reads if read.row["destination"]), None)
@@ -69,7 +83,7 @@ def from_changes(
         _chain(reads, mark)
         _name_what_never_began(reads)
     elif order == "keys":
-        behind_keys(reads, foreign_keys or {}, mark is not None)
+        behind_keys(reads, foreign_keys, mark is not None)
     if whole:
         only_whole(reads, _places(reads) if order == "keys" else None)
     return [read.row for read in reads]

@@ -53,25 +53,27 @@ def only_whole(reads: list[ReadChange], places: Mapping[str, tuple[int, ...]] | 
     for name, members in found.items():
         begin = members.begin
         if begin is not None and not begin["note"]:
-            begin["depends_on"] = _once([*begin["depends_on"], *end_of_snapshot, *members.missing(name)], begin)
+            lacking = members.missing(name)
+            if lacking or end_of_snapshot:
+                begin["depends_on"] = _once([*begin["depends_on"], *end_of_snapshot, *lacking], begin)
 
 
 def _members(reads: Iterable[ReadChange]) -> dict[str, _Members]:
     found: dict[str, _Members] = {}
     for _, body, row in reads:
-        name = row["transaction"]
-        if name is None or row["message"] is None:
+        name, message, kind = row["transaction"], row["message"], row["kind"]
+        if name is None or message is None:
             continue
         members = found.get(name)
         if members is None:
             members = found[name] = _Members()
-        if row["kind"] == "begin":
+        if kind == "begin":
             members.begin = row
-        elif row["kind"] == "end":
+        elif kind == "end":
             members.end, members.count = row, int(body.get("event_count") or 0)
         else:
             members.rows.append(row)
-            members.names.add(row["message"])
+            members.names.add(message)
     return found
 
 

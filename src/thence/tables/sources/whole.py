@@ -40,7 +40,7 @@ IN_MEMORY = 100_000
 SNAPSHOT = "snapshot"
 SNAPSHOT_WHOLE = "snapshot/whole"
 """what transactions wait for while a snapshot is read"""
-_CHANGES = ("create", "update", "delete", "truncate", "message")
+_CHANGES = frozenset(("create", "update", "delete", "truncate", "message"))
 UnitKind = Literal["transaction", "snapshot", "change"]
 
 
@@ -92,8 +92,8 @@ class WholeTransaction:
     """as END writes it"""
     place: LogPosition | None = None
     """where END lies: its offset in the transaction topic, else its place in the database's log"""
-    in_commit_order: bool = False
-    """whether every transaction that committed before it has left before it"""
+    order: ChangeOrder = "commit"
+    """in which transactions leave; with `transaction` nothing is known of two of them"""
     numbered: int = 0
     """changes that came in their order"""
 
@@ -142,21 +142,16 @@ class Units:
 
     def add(self, row: Mapping[str, Any], body: Fields, record: Record) -> Iterable[WholeTransaction]:
         """Take the next delivered row, what its record says, and where that lies; return what is whole now."""
-        if row["kind"] in _CHANGES and row["transaction"] is not None:
-            self._member(row, body, record)
-            return ()
-        return self._boundary(row, body, record)
-
-    def _member(self, row: Mapping[str, Any], body: Fields, record: Record) -> None:
-        key = str(row["destination"]), row["transaction"]
-        if key in self._passed:
-            return
-        unit = self.open.get(key)
-        if unit is None:
-            unit = self._unit(*key)
-        if row["message"] == f"{unit.name}/{unit.numbered + 1}":  # anything else is a gap, which END will find
-            unit.numbered += 1
-        self._append(unit, body, record)
+        name = row["transaction"]
+        if name is None or row["kind"] not in _CHANGES:
+            return self._boundary(row, body, record)
+        key = str(row["destination"]), name
+        if key not in self._passed:
+            unit = self.open.get(key) or self._unit(*key)
+            if row["message"] == f"{name}/{unit.numbered + 1}":  # anything else is a gap, which END will find
+                unit.numbered += 1
+            self._append(unit, body, record)
+        return ()
 
     def _boundary(self, row: Mapping[str, Any], body: Fields, record: Record) -> Iterator[WholeTransaction]:
         kind, source = row["kind"], str(row["destination"])
@@ -170,14 +165,15 @@ class Units:
             unit.kind = "snapshot"
             self._append(unit, body, record)
         else:
-            alone = WholeTransaction(source, str(row["message"]), Changes(), "change")
+            alone = WholeTransaction(source, str(row["message"]), Changes(), "change", order=self.order)
             self._append(alone, body, record)
             yield alone
 
     def _unit(self, source: str, name: str) -> WholeTransaction:
         unit = self.open.get((source, name))
         if unit is None:
-            unit = self.open[source, name] = WholeTransaction(source, name, Changes(self.in_memory))
+            unit = WholeTransaction(source, name, Changes(self.in_memory), order=self.order)
+            self.open[source, name] = unit
         return unit
 
     def _append(self, unit: WholeTransaction, body: Fields, record: Record) -> None:
@@ -202,7 +198,6 @@ class Units:
             unit.place = LogPosition(f"offset {record.topic}/{record.partition}", (int(record.offset),))
         else:
             unit.place = commit_mark(unit.id)
-        unit.in_commit_order = self.order == "commit" and unit.place is not None
         if not unit.numbered == len(unit.changes) == count:
             return  # a policy released END without a change: it is not whole, and `waiting` names it
         del self.open[source, name]
@@ -297,9 +292,9 @@ class WholeTransactions:
             self._sources.add(str(row["destination"]))
             if row["kind"] == "begin":
                 row["depends_on"] = [*row["depends_on"], SNAPSHOT_WHOLE]
-        arrival: dict[str, Any] = row  # type: ignore[assignment]
-        arrival["record"], arrival["body"] = record, body
-        return self._leave(self._orderer.push(arrival))
+        # Only what the rule reads: it copies a row that leaves.
+        needed = {"destination": row["destination"], "message": row["message"], "depends_on": row["depends_on"]}
+        return self._leave(self._orderer.push({**needed, "change": (record, body, row)}))
 
     def _read(self, record: Record) -> tuple[DebeziumArrival, Fields]:
         try:
@@ -317,7 +312,8 @@ class WholeTransactions:
             if row["outcome"] not in PLACED:
                 self.aside[row["outcome"]] = self.aside.get(row["outcome"], 0) + 1
             elif row["message"] != SNAPSHOT_WHOLE:
-                found += self._units.add(row, row["body"], row["record"])
+                record, body, change = row["change"]
+                found += self._units.add(change, body, record)
         return found
 
     def end_snapshot(self) -> list[WholeTransaction]:
@@ -332,11 +328,12 @@ class WholeTransactions:
         """Name every transaction that has begun and is not whole: what it has, and what it waits for."""
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for key, rows in self._orderer.held().items():
-            for row in rows:
+            for held in rows:
+                _, body, row = held["change"]
                 unit = self._named(found, str(key[0]), str(row["transaction"]))
                 unit["held"] += row["kind"] in _CHANGES
                 if row["kind"] == "end":
-                    unit["expected"] = int(row["body"].get("event_count") or 0)
+                    unit["expected"] = int(body.get("event_count") or 0)
         for (source, name), open_unit in self._units.open.items():
             if open_unit.kind == "transaction":
                 self._named(found, source, name)["released"] = len(open_unit)

@@ -49,7 +49,10 @@ def give_up(
     check_given(cause, key)
     where = Path(commands) if commands is not None else Path(checkpoint) / FOLDER
     if not where.is_dir():
-        raise MisuseError(f"{where} is not a folder: the stream was started without ", Argument("commands"))
+        raise MisuseError(
+            f"{where} is not a folder, so the stream reads no commands: start a stream with deliver(..., "
+            f"commands={str(where)!r}) from its first micro-batch on; ", Argument("commands"), " names another folder",
+        )  # fmt: skip
     held = waiting_in_stream(session, checkpoint)
     names = [name for name in held.columns if name not in {field.name for field in FIELDS}]
     if key is not None:
