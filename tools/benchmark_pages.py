@@ -189,8 +189,8 @@ def audit() -> str:
 
     def chunks() -> Rows:
         for count in (10, 100):
-            of = result(f"audit/results/files-100m-{count}-chunks.json")
-            with suppress(KeyError):
+            with suppress(KeyError, FileNotFoundError):
+                of = result(f"audit/results/files-100m-{count}-chunks.json")
                 seconds, busy, memory = of["audit_seconds"], of["audit_cpu_seconds"], of["peak_rss_mb"]["worker"]
                 yield f"{of['verdict']['events']:,}", count, median(seconds), median(busy), memory
 
@@ -202,6 +202,12 @@ def audit() -> str:
 
     growth = result("audit/results/growth.json")["median_seconds"]
     rows = ((called, *(cell(trace, way) for trace in traces)) for way, called in ways.items())
+    by_chunks = ""
+    if chunked := list(chunks()):
+        by_chunks = f"""The summaries of chunks are merged along a tree, 16 to a task. One audit each, busy machine:
+
+{table(("events", "chunks", "seconds", "CPU seconds", "peak MB of a worker"), chunked)}
+"""
     violations = result("audit/results/violations.json")
     return f"""# Audit
 
@@ -223,11 +229,7 @@ Script: `run.py`.
 ## Growth on Spark
 
 {table(("events", "seconds"), ((f"{int(size):,}", seconds) for size, seconds in growth.items()))}
-The summaries of chunks are merged along a tree, 16 to a task, so that no task grows with the number of chunks. One
-audit each, on a busy machine:
-
-{table(("events", "chunks", "seconds", "CPU seconds", "peak MB of a worker"), chunks())}
-## Many violations
+{by_chunks}## Many violations
 
 {violations["events"]:,} events with {violations["violations"]:,} violations.
 
