@@ -80,6 +80,7 @@ def change(op: str, **more: Any) -> tuple[Any, ...]:
     return json.dumps(body | more.pop("body", {})), more.pop("key", '{"id": 1}'), "shop.public.orders", 0, 0
 
 
+LATER = [change("c", body={"transaction": {"id": f"{number}:1", "total_order": 1}}) for number in (601, 602)]
 BEGIN = (json.dumps({"status": "BEGIN", "id": "600:1", "event_count": None}), None, "shop.transaction", 0, 0)
 
 
@@ -89,7 +90,7 @@ BEGIN = (json.dumps({"status": "BEGIN", "id": "600:1", "event_count": None}), No
         ([BEGIN, change("c", source={"table": "cart"})], {}, "public.cart: tables= does not name its table"),
         ([BEGIN, change("c", key=None)], {}, "its record has no key"),
         ([change("r", snapshot="true")], {}, "it is a row of a snapshot"),
-        ([change("c")], {"policy": "release", "after_rows": 0}, "a policy released it"),
+        ([change("c"), *LATER], {"policy": "release", "after_rows": 1}, "a policy released it"),
         ([BEGIN, change("u", body={"after": {"id": 1, "total": "__debezium_unavailable_value"}})], {}, "large value"),
     ],
 )
