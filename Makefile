@@ -84,8 +84,9 @@ browser: install ## the space-time page in a real Chromium; as root it installs 
 
 # In an environment of its own: the tests need none of it. Both builders read mkdocs.yml, and both must find nothing wrong.
 docs: $(DOCS)/.requirements-installed ## the site, in build/site (by Zensical) and build/site-mkdocs; fails on a broken link
-	PYTHONPATH=tools NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict --site-dir build/site-mkdocs
-	PYTHONPATH=tools $(DOCS)/bin/zensical build --strict --clean
+	export SITE_URL="$$($(DOCS)/bin/python tools/site.py)" PYTHONPATH=tools NO_MKDOCS_2_WARNING=1; \
+	  $(DOCS)/bin/mkdocs build --quiet --strict --site-dir build/site-mkdocs && $(DOCS)/bin/zensical build --strict --clean
+	$(DOCS)/bin/python tools/site.py build/site build/site-mkdocs
 
 release: $(RELEASE)/.requirements-installed ## wheels, sdist, SBOM in dist/, tried under each Python that is declared (DEMO=1: with all extras)
 	$(RELEASE)/bin/python tools/release.py $(if $(DEMO),--demo)

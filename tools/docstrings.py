@@ -2,9 +2,10 @@
 
     python tools/docstrings.py
 
-Two rules. A public module, class, function or method has a docstring of more than four words. A public function or
+Three rules. A public module, class, function or method has a docstring of more than four words. A public function or
 method that users can import explains each of its parameters, under `Args:`; a constructor may do so in the docstring of
-its class. Exits with 1 if a rule is broken.
+its class. A dataclass or named tuple that users can import explains each field: in a text below it, or by name (in
+backticks) in the docstring of the class. Exits with 1 if a rule is broken.
 """
 
 from __future__ import annotations
@@ -152,12 +153,36 @@ def unexplained(module: str, name: str) -> Iterator[tuple[Path, int, str]]:
                 yield path, method.lineno, f"{shown} does not explain {', '.join(lacking)} under `Args:`"
 
 
+def holds_fields(node: ast.ClassDef) -> bool:
+    """Tell whether the annotated names of a class are fields of its instances."""
+    made = [ast.unparse(each) for each in (*node.decorator_list, *node.bases)]
+    return any(re.match(r"(dataclasses\.)?dataclass\b|(typing\.)?NamedTuple$", each) for each in made)
+
+
+def bare_fields(module: str, name: str) -> Iterator[tuple[Path, int, str]]:
+    """Yield each class behind an importable name that leaves a field unexplained."""
+    for path, node in family(module, name):
+        if not isinstance(node, ast.ClassDef) or not holds_fields(node):
+            continue
+        said = ast.get_docstring(node) or ""
+        known = explained(said) | set(re.findall(r"`(\w+)`", said))
+        lacking = []
+        for each, below in zip(node.body, [*node.body[1:], None], strict=True):
+            if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+                text = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+                if not text and each.target.id not in known and not each.target.id.startswith("_"):
+                    lacking.append(each.target.id)
+        if lacking:
+            yield path, node.lineno, f"{node.name} does not explain its fields {', '.join(lacking)}"
+
+
 def faults() -> list[str]:
     """Return every fault with its place."""
     found_there = {(path, line, fault) for path in (SOURCE / "thence").rglob("*.py") for line, fault in short(path)}
     for below in PUBLIC:
         for name in exported(f"thence{below}"):
             found_there.update(unexplained(f"thence{below}", name))
+            found_there.update(bare_fields(f"thence{below}", name))
     return [f"{path.relative_to(SOURCE.parent)}:{line}: {fault}" for path, line, fault in sorted(found_there)]
 
 

@@ -128,32 +128,45 @@ def bulk(rows: int) -> dict[str, float]:
     return found
 
 
+def taker(setup: Any, key: tuple[str, str]) -> Any:
+    """Return a function that takes the next batch of a key; 0.1.0 has an object for each key."""
+    try:
+        from thence.tables.delivery.many_keys import ManyKeys, Span
+    except ModuleNotFoundError:
+        from thence.delivery.key_state import KeyState  # type: ignore[import-not-found]
+
+        return KeyState(setup, key).take
+    keys = ManyKeys(setup)
+    keys.begin(0, key)
+    return lambda batch: keys.take(batch, [Span(0, 0, len(batch))])
+
+
 def single(rows: int) -> dict[str, float]:
-    """Return microseconds a row where each comes alone: as a batch of one, and through the Orderer."""
+    """Return microseconds a row where each comes alone: as a batch of one, as a table, and through the Orderer."""
     import pyarrow as pa
 
     from thence import Orderer
-    from thence.tables.delivery.many_keys import ManyKeys, Span
 
     found: dict[str, float] = {}
     rows = min(rows, 4000)
     sink = roster()[-1]
+
+    def each(case: str, step: Any, given: Any) -> None:
+        started = time.process_time()
+        for one in given:
+            step(one)
+        found[case] = 1e6 * (time.process_time() - started) / len(given)
+
     for by, one in tables(rows).items():
         table = one.append_column("run", pa.array(["r"] * rows)).append_column("destination", pa.array([sink] * rows))
         setup = setup_of(by, {})
-        keys = ManyKeys(setup)
-        keys.begin(0, ("r", sink))
-        batches = table.to_batches(max_chunksize=1)
-        started = time.process_time()
-        for batch in batches:
-            keys.take(batch, [Span(0, 0, 1)])
-        found[f"{by}, a batch of one"] = 1e6 * (time.process_time() - started) / rows
-        dicts = table.to_pylist()
-        orderer = Orderer(by, roster=roster() if by == "stamp" else None)  # type: ignore[arg-type]
-        started = time.process_time()
-        for row in dicts:
-            orderer.push(row)
-        found[f"{by}, Orderer"] = 1e6 * (time.process_time() - started) / rows
+        sized = getattr(released(), "sized", None)  # 0.1.0 chose between two implementations by the size of a table
+        setup = setup if sized is None else sized(setup, table.slice(0, 1))
+        each(f"{by}, a batch of one", taker(setup, ("r", sink)), table.to_batches(max_chunksize=1))
+        alone = [table.slice(place, 1) for place in range(min(rows, 1000))]
+        each(f"{by}, a table of one", lambda rows, setup=setup: released().deliver_table(rows, setup), alone)
+        orderer = Orderer(by, roster=roster() if by == "stamp" else None)
+        each(f"{by}, Orderer", orderer.push, table.to_pylist())
     return found
 
 

@@ -34,7 +34,7 @@ def measured(kafka: Any, events: int, size: int) -> dict[str, float]:
     while count < events:
         rows = consumer.poll(1.0, 1000)
         count, since = count + len(rows), since + len(rows)
-        most = max(most, sum(map(len, consumer._unhanded.values())))
+        most = max(most, sum(map(len, consumer.orderer.held().values())))
         if since >= 5000:
             consumer.commit()
             since = 0

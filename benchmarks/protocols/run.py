@@ -1,7 +1,7 @@
 """Microseconds per send, receive, encode and decode, and bytes per copy, for each protocol in steady state.
 
-Traffic: unicast, and multicast with mean fan-out n/2, over a network that keeps about n copies of each process under
-way and hands them over in random order; broadcast-only protocols are measured on broadcast. Before anything is timed
+Traffic: unicast, multicast to 3 and with mean fan-out n/2, over a network that keeps about n copies of each process
+under way and hands them over in random order; broadcast-only protocols are measured on broadcast. Before the clock runs
 the logs settle: copies are exchanged until the entries of a stamp, averaged over a round of copies, differ by less than
 5 percent from the round before, and for at least four messages of each process; `settled` says whether they did within
 the limit. Receives include what they set free. CPU time of the thread, so that preemption by neighbours does not
@@ -124,7 +124,8 @@ class Run:
     def _send(self) -> bool:
         place = self.rng.randrange(self.n)
         others = [p for p in range(self.n) if p != place]
-        count = {"unicast": 1, "broadcast": self.n - 1}.get(self.fanout) or self.rng.randint(1, self.n - 1)
+        fixed = {"unicast": 1, "broadcast": self.n - 1, "3": 3}
+        count = fixed.get(self.fanout) or self.rng.randint(1, self.n - 1)
         mask = sum(1 << p for p in self.rng.sample(others, count))
         extra = {"token": self.token} if self.serialized else {}
         start = thread_time_ns()
@@ -235,7 +236,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--settle", type=float, default=20, help="seconds within which logs must settle")
     parser.add_argument("--sizes", default="8,32")
     parser.add_argument("--only", default="", help="protocols, separated by commas")
-    parser.add_argument("--fanouts", default="broadcast,unicast,n/2")
+    parser.add_argument("--fanouts", default="broadcast,unicast,3,n/2")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=3, help="times each is measured; the least counts")
     parser.add_argument("--before", type=Path, help="folder that holds an earlier package")

@@ -60,7 +60,7 @@ def start() -> Figures:
     }  # fmt: skip
 
 
-# -- sweep.md, sources.md ----------------------------------------------------------------------------------------------
+# -- sweep.md, kafka.md ------------------------------------------------------------------------------------------------
 
 
 def sweep() -> Figures:
@@ -168,19 +168,17 @@ SCALE = (
         "(median of nine rounds; {held} times faster than `local[1]` held to one core)",
         sweep,
     ),
+    Sentence("reference/kafka.md", "writes {alone} events a second to Parquet, and {ordered} in causal order", readers),
+    Sentence("reference/kafka.md", "fields of each record read in Python | {fields} |", readers),
+    Sentence("reference/kafka.md", "`CausalConsumer`, a commit every 5,000 | {consumer} |", readers),
     Sentence(
-        "reference/sources.md", "writes {alone} events a second to Parquet, and {ordered} in causal order", readers
-    ),
-    Sentence("reference/sources.md", "fields of each record read in Python | {fields} |", readers),
-    Sentence("reference/sources.md", "`CausalConsumer`, a commit every 5,000 | {consumer} |", readers),
-    Sentence(
-        "reference/sources.md",
+        "reference/kafka.md",
         "{small} in place of {large} of {of} with a megabyte, and {soon} s in place of {late} s, in one run",
         fetched,
     ),
-    Sentence("reference/sources.md", "a million events with explicit causes in {minutes} minutes, in one go", killed),
-    Sentence("reference/sources.md", "{kills} kills, ten each of producer, either consumer, driver and broker", killed),
-    Sentence("reference/sources.md", "the {again} that a killed producer sent again", killed),
+    Sentence("reference/kafka.md", "a million events with explicit causes in {minutes} minutes, in one go", killed),
+    Sentence("reference/kafka.md", "{kills} kills, ten each of producer, either consumer, driver and broker", killed),
+    Sentence("reference/kafka.md", "the {again} that a killed producer sent again", killed),
     Sentence(
         "explanation/delivery-rule.md",
         "(`benchmarks/soak/results/deliver.json`) {runs} runs of {messages} messages, {rows} rows: reordered",

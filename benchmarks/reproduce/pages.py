@@ -243,8 +243,8 @@ SECTIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "chapter-7": ("explanation/paper-separators.md", chapter_7),
     "tried": ("explanation/paper-genuine-multicast.md", tried),
     "records": ("explanation/paper-genuine-multicast.md", records),
-    "reduction": ("laboratory/explore.md", reduction),
-    "complete": ("laboratory/explore.md", complete),
+    "reduction": ("explanation/explorer.md", reduction),
+    "complete": ("explanation/explorer.md", complete),
     "wire": ("reference/wire.md", wire),
     "long-runs": ("explanation/paper-bounded.md", long_runs),
 }

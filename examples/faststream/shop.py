@@ -11,6 +11,7 @@ refuses a payment without its order: no refusal is seen, and nothing is lost.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sqlite3
 import subprocess
@@ -31,7 +32,7 @@ from thence.integrations.faststream import CausalMiddleware, causal_headers
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS payments (id TEXT PRIMARY KEY, order_id TEXT NOT NULL REFERENCES orders);
-CREATE TABLE IF NOT EXISTS attempts (id TEXT, outcome TEXT);
+CREATE TABLE IF NOT EXISTS attempts (id TEXT, outcome TEXT, process INTEGER);
 """
 
 
@@ -55,6 +56,9 @@ async def serve(bootstrap: str, run: str, path: str, client: str) -> None:
         found = f"SELECT id FROM orders WHERE id IN ({marks}) UNION SELECT id FROM payments WHERE id IN ({marks})"
         return [id for (id,) in target.execute(found, ids + ids)]
 
+    def attempted(id: str, outcome: str) -> None:
+        target.execute("INSERT INTO attempts VALUES (?, ?, ?)", [id, outcome, os.getpid()])
+
     async def on_error(row: object, error: Exception, attempt: int) -> str:
         await asyncio.sleep(0.01 * attempt)
         return "retry"
@@ -68,20 +72,20 @@ async def serve(bootstrap: str, run: str, path: str, client: str) -> None:
     async def place(order: str) -> None:
         await asyncio.sleep(random.expovariate(50))  # slow
         target.execute("INSERT OR IGNORE INTO orders VALUES (?)", [order])
-        target.execute("INSERT INTO attempts VALUES (?, 'done')", [order])
+        attempted(order, "done")
 
     @causal.subscriber(broker, f"payments-{run}", **options)
     async def pay(payment: str) -> None:
         if random.random() < 0.2:
-            target.execute("INSERT INTO attempts VALUES (?, 'failed')", [payment])
+            attempted(payment, "failed")
             raise ConnectionError("the bank does not answer")
         try:
             order = payment.replace("payment", "order")
             target.execute("INSERT OR IGNORE INTO payments VALUES (?, ?)", [payment, order])
         except sqlite3.IntegrityError:
-            target.execute("INSERT INTO attempts VALUES (?, 'refused')", [payment])
+            attempted(payment, "refused")
             raise
-        target.execute("INSERT INTO attempts VALUES (?, 'done')", [payment])
+        attempted(payment, "done")
 
     await FastStream(broker).run()
 
@@ -97,8 +101,16 @@ async def publish(bootstrap: str, run: str, numbers: range) -> None:
                 await broker.publish(id, f"{topic}-{run}", headers=causal_headers(id, causes), no_confirm=True)
 
 
-def main(bootstrap: str, client: str = "confluent", kills: int = 4, each: int = 60) -> dict[str, int]:
-    run, folder = uuid.uuid4().hex[:8], tempfile.mkdtemp()
+def main(
+    bootstrap: str,
+    client: str = "confluent",
+    kills: int = 4,
+    each: int = 60,
+    services: int = 1,
+    run: str | None = None,
+) -> dict[str, int]:
+    """Publish and kill; several services of one group share the partitions, and ask the database for each other's."""
+    run, folder = run or uuid.uuid4().hex[:8], tempfile.mkdtemp()
     path = f"{folder}/target.db"
     target = database(path)
     target.executescript(SCHEMA)
@@ -109,22 +121,25 @@ def main(bootstrap: str, client: str = "confluent", kills: int = 4, each: int = 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, __file__, "serve", bootstrap, run, path, client])
 
-    service = start()
+    running = [start() for _ in range(services)]
     try:
         for number in range(kills):
             asyncio.run(publish(bootstrap, run, range(number * each, (number + 1) * each)))
             before, end = count("* attempts"), time.monotonic() + 60
             while count("* attempts") < before + each and time.monotonic() < end:
                 time.sleep(0.02)
+            service = running.pop(0)
             service.kill()
             service.wait()
-            service = start()
+            running.append(start())
         end = time.monotonic() + 60
         while count("* payments") < kills * each and time.monotonic() < end:
             time.sleep(0.05)
     finally:
-        service.kill()
-        service.wait()
+        for service in running:
+            service.kill()
+            service.wait()
+    elsewhere = "* attempts a JOIN attempts b ON replace(a.id, 'payment', 'order') = b.id AND a.process <> b.process"
     done = "id attempts WHERE outcome = 'done'"
     found = {
         "orders": count("* orders"),
@@ -132,6 +147,7 @@ def main(bootstrap: str, client: str = "confluent", kills: int = 4, each: int = 
         "kills": kills,
         "failed attempts": count("* attempts WHERE outcome = 'failed'"),
         "handled again": count(done) - count("DISTINCT(id) attempts WHERE outcome = 'done'"),
+        "handled in another process than the cause": count(f"{elsewhere} WHERE a.id LIKE 'payment%'"),
         "refused by the foreign key": count("* attempts WHERE outcome = 'refused'"),
     }
     print(", ".join(f"{name}: {number}" for name, number in found.items()))

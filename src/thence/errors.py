@@ -26,7 +26,9 @@ class Argument(NamedTuple):
     """
 
     name: str
+    """its name in Python"""
     value: object = _NotGiven.NOT_GIVEN
+    """its value, if the text says it"""
 
     @property
     def given(self) -> bool:

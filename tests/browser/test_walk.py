@@ -78,7 +78,7 @@ def test_a_hundred_thousand_events(open_page: Open) -> None:
     print(f"first picture after {first:.0f} ms")
     (drawn,) = opened.evaluate("thence.query.drawn()")
     assert drawn["thinned"] == 100_000
-    assert "100000 events are in the window" in opened.inner_text("#thinned")
+    assert "100,000 events are in the window" in opened.inner_text("#thinned")
     opened.evaluate("thence.query.frames()")
     opened.evaluate(
         """async () => { for (let k = 0; k < 40; k++) {

@@ -446,3 +446,60 @@ def test_the_help_has_groups(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert all(f"─ {group} ─" in said for group in ("Input", "Ordering", "Waiting", "Stream", "Output"))
     assert "<bool>" not in said
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet", "csv"])
+def test_known_ids_count_as_delivered(format: str, tmp_path: Path) -> None:
+    file, known, out, said = (tmp_path / name for name in ("in.jsonl", f"known.{format}", "out", "said.json"))
+    rows = [{"account": "p", "id": "b", "parent": "a"}, {"account": "q", "id": "b", "parent": "a"}]
+    file.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    ids = [{"account": "p", "id": "a"}]
+    if format == "jsonl":
+        known.write_text(json.dumps(ids[0]) + "\n")
+    elif format == "parquet":
+        pq.write_table(pa.Table.from_pylist(ids), known)
+    else:
+        known.write_text("account,id\np,a\n")
+    asked = ["deliver", str(file), "--id", "id", "--causes", "parent", "--key", "account", "--quiet"]
+    assert main([*asked, "--known", str(known), "--out", str(out), "--json", str(said)]) == 0
+    result = json.loads(said.read_text())
+    assert result["outcomes"] == {"blocked": 1, "delivered": 1}
+    assert [(row["account"], row["blocker"]) for row in result["waiting"]] == [("q", "a")]
+
+
+def test_of_an_earlier_delivery_only_rows_with_a_position_are_known(tmp_path: Path) -> None:
+    first, second, said = tmp_path / "1.jsonl", tmp_path / "2.jsonl", tmp_path / "said.json"
+    rows = [{"message": "a", "depends_on": []}, {"message": "x", "depends_on": ["lost"]}]
+    first.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    rows = [{"message": "b", "depends_on": ["a"]}, {"message": "y", "depends_on": ["x"]}]
+    second.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    asked = ["--by", "depends_on", "--quiet", "--json", str(said)]
+    assert main(["deliver", str(first), "--out", str(tmp_path / "one"), *asked]) == 0
+    known = ["--known", str(tmp_path / "one")]
+    assert main(["deliver", str(second), *known, "--out", str(tmp_path / "two"), *asked]) == 0
+    result = json.loads(said.read_text())
+    assert result["outcomes"] == {"blocked": 1, "delivered": 1}
+    assert [row["message"] for row in result["waiting"]] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("known", "more", "sentence"),
+    [
+        ('{"account": 1}', ["--causes", "parent"], "--known has no column 'id'"),
+        ('{"account": 1, "id": "a"}', ["--by", "clock", "--key", "destination"], "--known goes with --by"),
+        (None, ["--causes", "parent"], "known.jsonl"),
+        ('{"account": 1, "id": "a"}', ["--causes", "parent", "--overwrite"], "which is read"),
+    ],
+)
+def test_what_is_no_table_of_known_ids_is_a_mistake_of_usage(
+    known: str | None, more: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"account": 1, "id": "b", "parent": "a", "clock": {"a": 1}, "destination": "d", "sender": "a"}
+    (tmp_path / "in.jsonl").write_text(json.dumps(row) + "\n")
+    file = tmp_path / "known.jsonl"
+    if known is not None:
+        file.write_text(known + "\n")
+    out = file if "--overwrite" in more else tmp_path / "out"
+    asked = ["deliver", str(tmp_path / "in.jsonl"), "--id", "id", "--key", "account", "--known", str(file)]
+    assert main([*asked, "--out", str(out), *more]) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())

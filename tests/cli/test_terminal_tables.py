@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -84,3 +86,22 @@ def test_commands_print_one_table_on_80_columns(
         assert said.count("\n ──") == tables, said
         heads = [line for line in said.splitlines() if line.startswith(("  protocol ", "  run ", "  waiting "))]
         assert len(heads) <= tables
+
+
+def test_diagrams_and_numbered_sentences_fit_into_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    simulated = ["simulate", "--protocol", "unordered", "--processes", "5", "--messages", "60", "--seed", "3"]
+    cli.main([*simulated, "--trace", "late.jsonl", "-q"])
+    monkeypatch.setattr("thence.cli._console.get_terminal_size", lambda: os.terminal_size((80, 24)))
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
+    capsys.readouterr()
+    wrapped = 0
+    for command in (["audit", "late.jsonl"], *(["explain", "late.jsonl", "--violation", str(n)] for n in range(1, 9))):
+        assert cli.main(command) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= 80
+        assert not any(line.strip() in ("missing", "is missing") for line in lines), "a remark stays beside its event"
+        wrapped += sum(line.startswith("   ") for line in lines if command[0] == "audit")
+    assert wrapped > 10, "sentences go on below their text"

@@ -50,7 +50,7 @@ MISTAKES = {
     "a copy carries the whole log": ("(@ \\ D) \\cup (@ \\cap {d})", "@", "ExactCopies"),
     "RCV(1) is left out": ("    /\\ Deliverable(j, c) ", "    /\\ TRUE ", "CausalOrder"),
     "the log keeps what a later message covers": ("Purge(Without(L, D) \\cup {", "Purge(L \\cup {", "ExactLogs"),
-    "RCV(4) as printed": ("~ Has(L, e.s, e.t) /\\ \\E l", "FALSE /\\ \\E l", "ExactLogs"),
+    "RCV(4) as printed": ("<<e.s, e.t>> \\notin names /\\ \\E n", "FALSE /\\ \\E n", "ExactLogs"),
     "RCV(3) keeps the destination": ("\\cup c.O, {c.d})", "\\cup c.O, {})", "ExactLogs"),
     "the newest empty entry is purged": (
         "l.Dests # {} \\/ ~ \\E k \\in L : k.s = l.s /\\ l.t < k.t", "l.Dests # {}", "CanonicalLogs ExactLogs",

@@ -26,3 +26,11 @@ def test_killed_services_lose_nothing_and_keep_effects_behind_their_causes(kafka
     found = example().main(kafka.address, client, kills=2, each=40)
     assert (found["orders"], found["payments"], found["refused by the foreign key"]) == (80, 80, 0)
     assert found["failed attempts"] > 0
+
+
+def test_two_services_of_one_group_share_the_partitions_and_know_of_each_other(kafka: Broker) -> None:
+    """A cause that the other process handles is met by what `known` finds in the target, which is asked again."""
+    kafka.make(**{"orders-two": 4, "payments-two": 4})
+    found = example().main(kafka.address, kills=1, each=120, services=2, run="two")
+    assert (found["orders"], found["payments"], found["refused by the foreign key"]) == (120, 120, 0)
+    assert found["handled in another process than the cause"] > 0

@@ -112,7 +112,8 @@ def test_an_authenticated_peer_cannot_forge_a_sender(folder: Path) -> None:
             item = data_frame(1, forged.head, b"forged")
             (refusal,) = await talk(c, hello(c, "b") + item)
             assert b"b brings a message of a" in refusal
-            assert c.process.core.number == 0
+            assert c.process.core.number == 1  # what was agreed on with b, and no receipt
+            assert c.process.core.received == [0, 0, 0]
 
     run(go())
 
@@ -186,7 +187,8 @@ def test_frames_beyond_the_terms(folder: Path) -> None:
             ):
                 (refusal,) = await talk(b, hello(b, "a") + bad)
                 assert told in refusal
-            assert b.process.core.number == 0
+            assert b.process.core.number == 1  # what was agreed on with a, and no receipt
+            assert b.process.core.received == [0, 0]
 
     run(go())
 

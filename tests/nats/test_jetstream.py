@@ -64,6 +64,7 @@ def test_messages_arrive_in_order_and_are_removed_from_the_stream(pair: Pair) ->
             for number in range(300):
                 await a.send({"b"}, b"%d" % number)
             assert [m.payload for m in await take(b, 300)] == [b"%d" % n for n in range(300)]
+            assert a.process.core.stamps.in_bits == 2  # b gets stamps of wire version 2
             await until(lambda: a.transport.reachable() == {1})
             client = await pair.client("a")
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 from support.mutant_ks import recorded
+from support.mutant_ks_ft import recorded as recorded_ft
 
 from thence.core.protocols.ks import KS
+from thence.core.protocols.ks_ft import KsFt
 from thence.lab.explorer.search import explore
 from thence.lab.explorer.setting import Setting
 from thence.lab.formal import models
@@ -64,3 +66,11 @@ def test_ks_ft_keeps_its_promises(
 def test_long_traces_conform(seed: int) -> None:
     (found,) = conform(recorded(KS, 8, 300, seed), patience=HOURS)
     assert found.conforms, f"seed {seed}: {found.sentence}"
+
+
+@pytest.mark.parametrize(("groups", "crashes"), [("", 1), ("", 2), ("ab|c|de", 2)])
+def test_long_traces_of_ks_ft_conform(groups: str, crashes: int) -> None:
+    traces = [recorded_ft(KsFt, seed, groups=groups, crashes=crashes, messages=80) for seed in range(1, 21)]
+    found = conform([row for rows in traces for row in rows], protocol="ks-ft", groups=groups, patience=HOURS)
+    assert [each.sentence for each in found if not each.conforms] == []
+    assert len(found) == 20

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,34 @@ def run_stream(ordered: DataFrame, folder: Path, checkpoint: str = "checkpoint")
     )
     query.awaitTermination()
     return query
+
+
+BUSY = "Python worker failed to connect back"
+"""Spark's fixed wait ran out, because the machine was busy as a stream started: it is started again."""
+
+
+APART = 1.5
+"""Seconds from the start of one stream to that of the next: each starts a Python of its own."""
+
+
+def run_to_the_end(starts: Mapping[str, Callable[[], Any]], look: Callable[[str, Any], None] | None = None) -> None:
+    """Start streams, and wait until all have ended; `look` sees each that still runs, again and again."""
+    running = {}
+    for name, start in starts.items():
+        running[name] = start()
+        time.sleep(APART)
+    while running:
+        for name, query in list(running.items()):
+            if query.isActive:
+                if look is not None:
+                    look(name, query)
+            elif query.exception() is None:
+                del running[name]
+            elif BUSY in str(query.exception()):
+                running[name] = starts[name]()
+            else:
+                raise query.exception()
+        time.sleep(0.05)
 
 
 def agree(spark: SparkSession, folder: Path, by: str, runs: list[Arrivals], policy: dict[str, Any]) -> list[Row]:

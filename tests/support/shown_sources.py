@@ -118,7 +118,7 @@ def _kafka(spark: Any) -> None:
     sets = [write_headers("b1", "b", ["a1"], {"sink": b"\1"}), [("thence-causes", b"{}")], []]
     table = [(None, bytearray(b"v"), "t", 1, n, NOW, headers) for n, headers in enumerate(sets)]
     found = from_kafka(spark.createDataFrame(table, KAFKA), destination="sink").drop("key", "value", "stamp").collect()
-    wanted = [read_headers(headers, Record(None, None, "t", 1, n), "sink") for n, headers in enumerate(sets)]
+    wanted = [read_headers(headers, ("t", 1, n), "sink") for n, headers in enumerate(sets)]
     columns = ["destination", "message", "sender", "depends_on", "note"]
     assert told(found, columns) == told(wanted, columns)
     assert {row["time"] for row in found} == {NOW.timestamp()}

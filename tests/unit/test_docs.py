@@ -44,6 +44,17 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(re.findall(r"([\w./-]+\.md)$", navigation, re.M)) == PAGES
 
 
+def test_every_moved_page_has_a_stub_that_leads_to_a_page() -> None:
+    site = runpy.run_path(str(ROOT / "tools" / "site.py"))
+    for old, new in some(site["moved"]().items()):
+        assert f"{new}.md" in PAGES, old
+        assert f"{old}.md" not in PAGES, "a stub would take the place of a page"
+    made = dict(site["stubs"]())
+    assert 'href="../explanation/delivery-rule/"' in made[Path("deliver/index.html")]
+    assert 'href="../../reference/api/thence/"' in made[Path("api/thence/index.html")]
+    assert 'href="../reference/api/"' in made[Path("api/index.html")]
+
+
 def test_benchmark_pages_are_those_of_their_results() -> None:
     made = runpy.run_path(str(ROOT / "tools" / "benchmark_pages.py"))["pages"]()
     assert sorted(path.name for path in made) == sorted(path.name for path in (DOCS / "benchmarks").glob("*.md"))

@@ -79,7 +79,7 @@ def test_short_docstrings_and_unexplained_parameters_are_named(monkeypatch: pyte
         'from thence.inner.open import opened\n__all__ = ["opened"]\n'
     )
     (inner / "__init__.py").write_text(
-        '"""The classes that users import."""\nfrom thence.inner.open import Door\n__all__ = ["Door"]\n'
+        '"""The classes that users import."""\nfrom thence.inner.open import Door, Lock\n__all__ = ["Door", "Lock"]\n'
     )
     (inner / "open.py").write_text(
         "def opened(name: str, wide: bool) -> None:\n"
@@ -88,6 +88,8 @@ def test_short_docstrings_and_unexplained_parameters_are_named(monkeypatch: pyte
         "class Hinge:\n    'What a door turns around on.'\n    def turn(self, angle: int) -> None:\n        'Turn.'\n"
         "class Door(Hinge):\n    'A door that can be opened.'\n"
         "    def __init__(self, width: int) -> None:\n        'Make it.'\n"
+        "@dataclass(frozen=True)\nclass Lock(NamedTuple):\n    'A lock with the `key` that opens it.'\n"
+        "    key: int\n    turns: int\n    'how often'\n    brand: str\n    _worn: int\n"
     )
     assert docstrings.faults() == [
         "src/thence/inner/open.py:1: opened does not explain wide under `Args:`",
@@ -95,4 +97,5 @@ def test_short_docstrings_and_unexplained_parameters_are_named(monkeypatch: pyte
         "src/thence/inner/open.py:11: Hinge.turn does not explain angle under `Args:`",
         "src/thence/inner/open.py:11: Hinge.turn needs a docstring of at least 5 words; found: 'Turn.'",
         "src/thence/inner/open.py:15: Door.__init__ does not explain width under `Args:`",
+        "src/thence/inner/open.py:18: Lock does not explain its fields brand",
     ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from thence.errors import MisuseError, PeerError, ThenceError, TraceError
+from thence.tables.engines.spark.session import GREETING, pass_on
 from thence.tables.engines.spark.worker_errors import error_of_ours, errors_of_workers
 
 TRACEBACK = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker:
@@ -29,3 +32,16 @@ def test_other_errors_go_on_as_they_are(raised: str) -> None:
     assert error_of_ours(text) is None
     with pytest.raises(RuntimeError, match="PYTHON_EXCEPTION"), errors_of_workers():
         raise RuntimeError(text)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_the_greeting_of_a_worker_is_left_out_however_it_is_cut(size: int) -> None:
+    text = b"Starting work\n" + GREETING + b"WARN one\n" + GREETING + GREETING + b"Starting Streaming"
+    (source, into), (out, target) = os.pipe(), os.pipe()
+    for at in range(0, len(text), size):
+        os.write(into, text[at : at + size])
+    os.close(into)
+    pass_on(source, target)
+    os.close(target)
+    with os.fdopen(out, "rb") as said:
+        assert said.read() == b"Starting work\nWARN one\nStarting Streaming"

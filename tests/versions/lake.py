@@ -1,6 +1,7 @@
 """A lakehouse table filled by `into_table`: Delta under Spark 4.2, Iceberg under 4.1, in a process that can be killed.
 
-    python tests/versions/lake.py FORMAT FOLDER     two streams, by append and by MERGE, to the end of FOLDER/in
+    python tests/versions/lake.py FORMAT FOLDER    two streams, by append and by MERGE, to the end of FOLDER/in, once a
+                                                   line comes on standard input
 
 Arrivals are chains, one for each account, shuffled over many files, so that rows wait from one micro-batch to another
 and the only causal order of an account is that of its numbers.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -147,12 +149,14 @@ def delivered_changes(spark: Any, kind: str, folder: Path) -> list[tuple[str, st
 
 def main(kind: str, folder: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    from support.deliveries import run_to_the_end
+
     from thence.spark import local_session
 
     spark = local_session(quick=True, conf=settings(kind, folder))
-    queries = [start(spark, kind, folder, mode) for mode in STREAMS]
-    for query in queries:
-        query.awaitTermination()
+    if not sys.stdin.readline():
+        return
+    run_to_the_end({mode: partial(start, spark, kind, folder, mode) for mode in STREAMS})
     told = json.loads((folder / "chains.json").read_text())
     counted = {mode: check(spark, kind, folder, mode, **told) for mode in STREAMS}
     (folder / "counted.json").write_text(json.dumps(counted))

@@ -123,7 +123,7 @@ def _flushed(code: int) -> int:
 
 
 def _interrupted(*, leave: bool) -> int:
-    """Say so; `leave` at once where Spark runs, for a busy Java keeps an orderly end waiting for seconds."""
+    """Report the interruption; `leave` at once where Spark runs: a busy Java delays an orderly end by seconds."""
     on_spark = "thence.spark.session" in sys.modules
     if on_spark:
         from thence.tables.engines.spark.session import hush
@@ -136,7 +136,7 @@ def _interrupted(*, leave: bool) -> int:
 
 
 def _explain(error: Exception) -> int:
-    """Say what went wrong on stderr, in a sentence if we foresaw it, and return the exit code."""
+    """Print the error on stderr, in a sentence if we foresaw it, and return the exit code."""
     if isinstance(error, ThenceError):
         return _complain(str(error))
     if isinstance(error, OSError) and error.filename is not None:

@@ -235,13 +235,13 @@ def verbose() -> bool:
 
 
 def detail(text: str) -> None:
-    """Say on stderr how something came about, if `--verbose` asks for it."""
+    """Print on stderr how a result came about, if `--verbose` asks for it."""
     if verbose():
         print(visible_lines(text), file=sys.stderr)
 
 
 def tell(text: str) -> None:
-    """Say something on stderr, unless `--quiet`: for verbs whose stdout may carry a trace."""
+    """Print a line on stderr, unless `--quiet`: for verbs whose stdout may carry a trace."""
     if _talk is not Talk.QUIET:
         print(visible(text), file=sys.stderr)
 

@@ -5,6 +5,7 @@ Without rich, which takes 0.1 s to load: it serves progress on a terminal and th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -39,7 +40,10 @@ class Console:
     def _wrapped(self, line: str) -> list[str]:
         if not self.wraps or cells(line) <= self.width:
             return [line]
-        return wrap(line, self.width, break_long_words=False, break_on_hyphens=False) or [""]
+        # entries of a numbered list stay readable: what is continued stands below their text
+        begins = re.match(r" *(?:\d+\. )?", line)
+        indent = " " * (len(begins[0]) if begins else 0)
+        return wrap(line, self.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 class ConsoleTable:

@@ -1,4 +1,4 @@
-"""`thence conform`: is a recorded execution a behaviour of the specification of ks? TLC answers."""
+"""`thence conform`: is a recorded execution a behaviour of the specification of its protocol? TLC answers."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def command(
         list[str],
         typer.Argument(metavar="TRACE...", help="Files, folders or globs; or one execution written by explore --save."),
     ],
+    protocol: Annotated[str, typer.Option(help="Protocol of the trace: ks or ks-ft.")] = "ks",
+    groups: Annotated[str, typer.Option(help="Groups of ks-ft, as in 'ab|c'; each process is one if not given.")] = "",
     time_limit: Annotated[float, typer.Option(help="Give up after this many seconds for each run.")] = 600.0,
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep what TLC was given, and its output, in a new folder.")
@@ -30,7 +32,7 @@ def command(
     columns: ColumnsOption = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Check that each row of a trace of `ks` is a step of its specification (KS.tla), with the stamp it recorded.
+    """Check that each row of a trace is a step of its protocol's specification in TLA+, with the stamp it recorded.
 
     Needs Java 17; TLC is fetched once. Stamps are compared entry by entry where the trace has them in the clear
     (`simulate --stamps`), else by their recorded sizes. Exit code 1 if a row cannot happen: the first one is named.
@@ -40,7 +42,8 @@ def command(
     if not time_limit > 0:
         raise MisuseError(f"a time limit of {time_limit:g} seconds; more than 0 is accepted")
     out = console(json_file)
-    found = conform(_events(trace, named_columns(columns)), patience=time_limit, folder=keep)
+    events = _events(trace, named_columns(columns))
+    found = conform(events, protocol=protocol, groups=groups, patience=time_limit, folder=keep)
     for each in found:
         label = "" if each.label is None else f", label {each.label}"
         verdict = "conforms" if each.conforms else "does not conform"

@@ -226,7 +226,7 @@ def _write_log(source: Trace, out: Path | None) -> int:
 
 
 def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choice: EngineChoice) -> None:
-    """Say what was done on stderr: stdout may carry the trace itself."""
+    """Print what was done on stderr: stdout may carry the trace itself."""
     where = "standard output" if out is None else out
     left = f"{len(left_out)} row{'s' * (len(left_out) != 1)} left out"
     tell(f"{count} event{'s' * (count != 1)} written to {where}, {left}")

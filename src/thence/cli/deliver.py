@@ -57,6 +57,7 @@ class DeliveryRequest(NamedTuple):
     columns: dict[str, str]
     key: list[str] | None
     separator: str | None
+    known: str | None
     options: Row
 
 
@@ -106,6 +107,12 @@ def command(
     key: Annotated[
         str | None,
         typer.Option(metavar="A,B,...", help="Columns that separate independent orders; default: run,destination."),
+    ] = None,
+    known: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|DIR", help="Ids that count as delivered: a table with the columns of --id and --key."
+        ),
     ] = None,
     policy: Annotated[str, typer.Option(help="For a cause that does not come: wait, release or fail.")] = "wait",
     after_rows: Annotated[
@@ -176,9 +183,9 @@ def command(
         if found.kind in RECORDS:
             by = "depends_on"
         by, named = _named(by, id, causes, named)
-        asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, options)
+        asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, known, options)
         choice = _choice(engine, found, stream, one_file=kind is not None)
-        _refuse_own_input(found, out)
+        _refuse_own_input(found.files if known is None else [*found.files, *_found(known, None, False).files], out)
         with sole_stream(checkpoint):
             result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
     _show(result, json_file)
@@ -203,7 +210,7 @@ def _named(by: str | None, id: str | None, causes: str | None, columns: dict[str
 
 
 def _failure(result: Row) -> str | None:
-    """Say why a finished delivery counts as failed: no row has a position, or most are unusable."""
+    """Explain why a finished delivery counts as failed: no row has a position, or most are unusable."""
     from thence.tables.delivery.outcome import PLACED
 
     outcomes, rows = result["outcomes"], result["rows"]
@@ -247,15 +254,15 @@ _WRITTEN = re.compile(r"(\.?part-.*\.parquet(\.crc)?|\.?_SUCCESS(\.crc)?)")
 """The files of a delivery in a folder."""
 
 
-def _refuse_own_input(found: ArrivalFiles, out: Path) -> None:
+def _refuse_own_input(files: list[Path], out: Path) -> None:
     """Refuse to write where rows are read."""
     target = out.resolve()
-    for file in found.files:
+    for file in files:
         if target in (file.resolve(), *file.resolve().parents) and out.exists():
             raise MisuseError(f"--out {out} holds {file}, which is read; name another place")
 
 
-def _found(arrivals: str, form: str | None, stream: bool, *, records: bool) -> ArrivalFiles:
+def _found(arrivals: str, form: str | None, stream: bool, *, records: bool = False) -> ArrivalFiles:
     """Find the files; what a stream cannot watch is refused before Spark starts."""
     from thence.tables.files.arrival_reader import arrival_files
 
@@ -286,7 +293,7 @@ def _local(asked: DeliveryRequest) -> Row:
     without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
     from thence.tables.engines.local.deliver import counts_in, setup_of, waiting_in
     from thence.tables.engines.local.deliver_input import deliver_arrivals
-    from thence.tables.files.arrival_reader import read_arrivals
+    from thence.tables.files.arrival_reader import read_arrivals, read_known
     from thence.tables.files.write_table import output_format, write_table
 
     options = dict(asked.options)
@@ -300,7 +307,8 @@ def _local(asked: DeliveryRequest) -> Row:
     setup.reading()  # refuses a separator that has no meaning
     arrivals = read_arrivals(files, setup.by, setup.columns)
     with working("Delivering"), _policy_may_stop():
-        ordered, setup = deliver_arrivals(arrivals, setup, asked.columns, default_key=asked.key is None)
+        known = None if asked.known is None else read_known(asked.known, setup.by, setup.columns)
+        ordered, setup = deliver_arrivals(arrivals, setup, asked.columns, default_key=asked.key is None, known=known)
     kind = None if asked.out.is_dir() else output_format(asked.out)
     if kind is None:
         _emptied(asked.out)
@@ -356,19 +364,22 @@ def _ordered(session: SparkSession, asked: DeliveryRequest, streaming: Streaming
     from thence.tables.delivery.columns import Columns
     from thence.tables.delivery.reading import BYS
     from thence.tables.engines.spark.deliver import deliver as on_spark
-    from thence.tables.engines.spark.read_arrivals import read_arrivals, with_lines_named
+    from thence.tables.engines.spark.read_arrivals import read_arrivals, read_known, with_lines_named
 
     if asked.by not in BYS:
         raise MisuseError(f"--by {asked.by}: one of {', '.join(BYS)} is accepted")
     how: By = asked.by
+    names = Columns(how, asked.columns, asked.key)
+    known = None if asked.known is None else read_known(session, asked.known, how, names)
     table, carried, lines = read_arrivals(
-        session, asked.arrivals, how, Columns(how, asked.columns, asked.key),
+        session, asked.arrivals, how, names,
         stream=streaming.checkpoint is not None, files_per_batch=streaming.files_per_batch,
     )  # fmt: skip
     roster = carried if asked.roster is None and how == "stamp" else asked.roster
     ordered = on_spark(
-        table, how, roster=roster, key=asked.key, columns=asked.columns, separator=asked.separator, **asked.options
-    )
+        table, how, roster=roster, key=asked.key, columns=asked.columns, separator=asked.separator,
+        known=known, **asked.options,
+    )  # fmt: skip
     return ordered if lines is None else with_lines_named(ordered, lines)
 
 

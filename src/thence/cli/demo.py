@@ -318,7 +318,7 @@ def run_it_live(made: Demo) -> None:
 
 
 def what_it_costs(made: Demo) -> None:
-    """Say what each part took, and compare six protocols on one traffic."""
+    """Print what each part took, and compare six protocols on one traffic."""
     from thence.cli.protocols import scenario_for
     from thence.lab.simulator import simulate
     from thence.show.bars import bars

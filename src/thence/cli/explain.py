@@ -44,7 +44,7 @@ def command(
     cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Say why a delivery came too early: the causal path as a sentence, and drawn, its decisive end always shown.
+    """Explain why a delivery came too early: the causal path as a sentence, and drawn, its decisive end always shown.
 
     With --fact, say instead why a fact must, or need not, be on a copy (KS98's fixed points, in this run), and whether
     its stamp has it, where the trace records stamps (`thence simulate --stamps`).
@@ -75,7 +75,7 @@ def command(
             out.print(f"verdict: {result.verdict}; there is no violation to explain{why}")
             write_json(json_file, None)
             finish(0)
-        out.print(explanation(result, violation))
+        out.print(explanation(result, violation, width=out.width))
         found = result.nth_violation(violation)
         assert found is not None
         row, path = found

@@ -158,7 +158,7 @@ def _explored(
 
 
 def step_lines(steps: list[ProtocolStep]) -> list[str]:
-    """Say which steps of the protocol were run."""
+    """List the steps of the protocol that were run."""
     if not steps:
         return []
     run = sum(each.times > 0 for each in steps)
@@ -201,7 +201,7 @@ def _find(setting: Setting, properties: frozenset[str] | None, limit: float | No
 
 
 def coverage_lines(coverage: Coverage) -> list[str]:
-    """Say what was explored and what was found."""
+    """Describe what was explored and what was found."""
     setting = coverage.setting
     network = ["FIFO channels" if setting.fifo else "any order"]
     network += [f"groups {setting.groups}"] if setting.groups else []
@@ -232,7 +232,7 @@ def _show(witness: Witness, out: Console) -> None:
     if witness.faults():
         out.print(witness.faults())
     out.print("")
-    out.print(witness.diagram())
+    out.print(witness.diagram(out.width))
 
 
 def result_row(coverage: Coverage, smallest: Smallest | None) -> Row:

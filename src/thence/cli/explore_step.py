@@ -95,7 +95,7 @@ def _obey(walk: Stepper, choices: list[Step], word: str, rest: str, out: Console
     if word == "b":
         walk.back()
     elif word == "d":
-        out.print(walk.witness().diagram())
+        out.print(walk.witness().diagram(out.width))
     elif word == "s" and rest:
         _save(walk, rest, out)
     elif word.isdecimal() and 1 <= int(word) <= len(choices):

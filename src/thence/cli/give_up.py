@@ -25,7 +25,7 @@ def command(
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Tell a running stream that a cause will not come: what is blocked by it goes on, and is called released.
+    """Give up a cause that a running stream waits for: what is blocked by it goes on, and is called released.
 
     The stream hears it in its next micro-batch; after a crash that micro-batch gives the same rows again.
     """

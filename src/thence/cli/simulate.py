@@ -151,7 +151,7 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
         if len(alike) > SHOWN_REASONS:
             out.print(f"  ... and {sum(list(alike.values())[SHOWN_REASONS:])} more")
     for path, rows in written.items():
-        out.print(f"{rows} rows written to {path}")
+        out.print(f"{rows:,} rows written to {path}")
     recorder = result.recorder
     if recorder is not None and recorder.stamps and not any(event.dependencies is not None for event in recorder.rows):
         out.print(f"No dependencies in the clear: stamps of {result.scenario.protocol} name no messages.")

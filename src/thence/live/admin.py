@@ -75,7 +75,7 @@ class Admin:
 
 
 def why(endpoint: Endpoint) -> Answered:
-    """Tell what an endpoint holds, for which cause, from whom, since when; its links; its journal."""
+    """Report what an endpoint holds, for which cause, from whom, since when; its links; its journal."""
     process = endpoint.process
     core, journal = process.core, process.journal
     pending = core.member.pending()

@@ -39,7 +39,7 @@ class Asker:
         self._process, self._answer = process, answer
 
     def settle(self, message: str | None) -> None:
-        """Say who has not accepted the change yet."""
+        """Return the processes that have not accepted the change yet."""
         core = self._process.core
         self._say({"waiting": core.membership.waits_for(), "roster": list(core.roster)})
 

@@ -92,22 +92,39 @@ class Config:
     """One endpoint: who it is, whom it talks to, and where it keeps what it must not forget."""
 
     name: str
+    """this process, one of `processes`"""
     processes: tuple[str, ...]
+    """every process, in the order of its position; the same everywhere"""
     addresses: dict[str, Address]
+    """where each process listens; of two, the lower position dials"""
     journal: Path
+    """the database that survives a restart"""
     protocol: str = "ks"
+    """as `thence protocols` names it"""
     options: dict[str, int | str | bool] = field(default_factory=dict)
+    """options of the protocol"""
     run: str = "run"
+    """name of the run in the trace"""
     record: Path | None = None
+    """file of the trace; None records nothing"""
     admin: Path | None = None
+    """Unix socket that answers `thence why`"""
     metrics: Address | None = None
+    """where Prometheus finds the counters"""
     health: Address | None = None
+    """where `/healthz` and `/readyz` are answered"""
     bind: Address | None = None
+    """where to listen, if that is not the address under which the others find this process"""
     dead_letter: str | None = None
+    """process that gets messages after `limits.attempts`"""
     synchronous: SyncMode = "full"
+    """`full`: a commit survives a power cut; `normal`: a killed process only"""
     tls: Tls | None = None
+    """certificate, key and authority; None only on loopback"""
     nats: Nats | None = None
+    """JetStream in place of `addresses`"""
     limits: Limits = field(default_factory=Limits)
+    """sizes and what happens at them"""
 
     @property
     def listen(self) -> Address:

@@ -45,6 +45,7 @@ from thence.live.inputs import (
     WANT,
     Abandon,
     AcceptItem,
+    Agreed,
     ChangeItem,
     CopyItem,
     Crash,
@@ -65,6 +66,7 @@ from thence.live.inputs import (
 from thence.live.journal import RELEASE, InputRow
 from thence.live.membership import Membership
 from thence.live.outbox import Outbox
+from thence.live.stamp_versions import StampVersions
 from thence.live.trace_rows import ROSTER_LIMIT, TraceRows
 
 GIVEN: tuple[Need, ...] = (
@@ -111,7 +113,7 @@ class Core:
         self.labels: set[str] = set()
         self.floors: dict[tuple[str | None, int], int] = {}
         """count of the last message delivered here, by label and sender"""
-        self.membership = Membership(self)
+        self.membership, self.stamps = Membership(self), StampVersions(member)
         self._needs = require(member.name, GIVEN, driver="a live endpoint").needs
         self.relays = "groups" in self._needs
         """whether members hand on messages of others, and OK them"""
@@ -170,6 +172,8 @@ class Core:
             self._join(given.process, number, time, step)
         elif type(given) is Propose:
             self.membership.propose(given.joins, given.process, given.address, time, step)
+        elif type(given) is Agreed:
+            self.stamps.agree(given.peer, given.in_bits)
         elif type(given) is Crash:
             self.rows.crash(time)
         self.number = number
@@ -224,7 +228,7 @@ class Core:
             self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
             self._keep(ref)
         for copy in sent.copies:
-            head = copy_head(order, self.member.encode(copy), with_payload=True)
+            head = copy_head(order, self.stamps.encode(copy), with_payload=True)
             item = self.queue(copy.destination, head, ref, payload, step)
             if item and is_hop(copy):
                 self.rows.hop(copy, item, time)
@@ -374,7 +378,7 @@ class Core:
         known = self.payloads.get((copy.label, copy.sender, copy.count)) if self.relays else None
         order = self.rows.tick(known.order if known else 0)
         inline = known is not None and known.size <= INLINE and bool(copy.destinations >> copy.destination & 1)
-        head = copy_head(order, self.member.encode(copy), with_payload=inline)
+        head = copy_head(order, self.stamps.encode(copy), with_payload=inline)
         if known is None or not inline:
             item = self.queue(copy.destination, head, 0, b"", step)
         else:

@@ -19,9 +19,10 @@ _ACK = Struct(">QQ")
 _NUMBER = Struct(">Q")
 _DATA = Struct(">IBQ")
 
-WIRE_VERSIONS = (1, 2)
-"""the oldest and the newest version of this format that is spoken here; from 2 on heartbeats come on every link"""
-BEATS_FROM = 2
+WIRE_VERSIONS = (1, 3)
+"""the oldest and the newest version of this format that is spoken here"""
+BEATS_FROM, BITS_FROM = 2, 3
+"""versions from which on heartbeats come on every link, and stamps of wire version 2 are read"""
 HELLO_LIMIT = 1 << 20
 
 

@@ -49,7 +49,7 @@ class Trust:
         self._last = core.member.receiver.trust
 
     def tick(self) -> None:
-        """Tell the member whom to trust, if that has changed."""
+        """Pass the set of trusted processes to the member, if that has changed."""
         endpoint, now = self._endpoint, self._now()
         for peer, heard in endpoint.transport.last_heard.items():
             self._detector.heard(peer, heard)

@@ -24,6 +24,7 @@ _KEY = Struct(">BQHQH")
 _CHANGE = Struct(">BIBHHH")
 _ACCEPT = Struct(">BI")
 _PROPOSE = Struct(">BH")
+_AGREED = Struct(">HB")
 
 
 @dataclass(slots=True)
@@ -91,13 +92,21 @@ class Propose:
     address: str = ""
 
 
-Input = Send | Receive | Done | Trusted | Abandon | Join | Crash | Stop | Propose
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The process at position `peer` reads stamps of wire version 2 from now on, or does not."""
 
-INPUT_KINDS: tuple[type[Input], ...] = (Send, Receive, Done, Trusted, Abandon, Join, Crash, Stop, Propose)
+    peer: int
+    in_bits: bool
+
+
+Input = Send | Receive | Done | Trusted | Abandon | Join | Crash | Stop | Propose | Agreed
+
+INPUT_KINDS: tuple[type[Input], ...] = (Send, Receive, Done, Trusted, Abandon, Join, Crash, Stop, Propose, Agreed)
 KIND_OF = {kind: number for number, kind in enumerate(INPUT_KINDS, 1)}
 """the number that stands for an input in the journal; never reused"""
 INPUT_NAMES = {number: kind.__name__.lower() for kind, number in KIND_OF.items()}
-SEND, RECEIVE, DONE, TRUSTED, ABANDON, JOIN, CRASH, STOP, PROPOSE = KIND_OF.values()
+SEND, RECEIVE, DONE, TRUSTED, ABANDON, JOIN, CRASH, STOP, PROPOSE, AGREED = KIND_OF.values()
 
 MessageKey = tuple[str | None, int, int]
 """label, sender, count: names a message"""
@@ -121,6 +130,8 @@ def data_of(given: Input) -> bytes:
     if type(given) is Propose:
         name = given.process.encode()
         return _PROPOSE.pack(given.joins, len(name)) + name + given.address.encode()
+    if type(given) is Agreed:
+        return _AGREED.pack(given.peer, given.in_bits)
     return b""
 
 
@@ -149,6 +160,9 @@ def read_input(kind: int, data: bytes) -> Input:
         joins, length = _PROPOSE.unpack_from(data)
         end = _PROPOSE.size + length
         return Propose(bool(joins), data[_PROPOSE.size : end].decode(), data[end:].decode())
+    if kind == AGREED:
+        peer, in_bits = _AGREED.unpack(data)
+        return Agreed(peer, bool(in_bits))
     if kind in (CRASH, STOP):
         return Crash() if kind == CRASH else Stop()
     raise PeerError(f"input of kind {kind}; known are {', '.join(f'{k} ({n})' for k, n in INPUT_NAMES.items())}")
@@ -241,6 +255,12 @@ def _read_change(item: bytes) -> ChangeItem:
 def copy_head(order: int, stamp: bytes, *, with_payload: bool) -> bytes:
     """Return an item of a copy up to its payload."""
     return _COPY.pack(COPY, with_payload, order, len(stamp)) + stamp
+
+
+def stamp_in(head: bytes) -> tuple[bool, int, bytes]:
+    """Return of the item of a copy up to its payload: whether a payload follows, the clock, the stamp."""
+    _, with_payload, order, length = _COPY.unpack_from(head)
+    return bool(with_payload), order, head[_COPY.size : _COPY.size + length]
 
 
 def key_head(kind: int, key: MessageKey, order: int = 0) -> bytes:

@@ -351,7 +351,7 @@ class JetStreamTransport:
     # -- who is there ------------------------------------------------------------------------------------------------
 
     def beat(self) -> None:
-        """Say what this process is and how far it has come."""
+        """Announce this process and how far it has come."""
         if self.client is not None and self.client.is_connected and (self._beating is None or self._beating.done()):
             self._beating = asyncio.get_running_loop().create_task(self._say(self.client))
 

@@ -70,7 +70,8 @@ class JetStreamSession:
         if link.outbox.closed:
             return
         self._restart()
-        link.open, link.refusal = True, None
+        link.open, link.refusal, link.in_bits = True, None, True  # every release with this transport reads version 2
+        process.agree(self._peer)
         process.sessions[self._peer] = self
         self.open, self.closed = True, False
         process.pump(self._peer)

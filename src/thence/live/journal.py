@@ -98,7 +98,7 @@ class JournalPosition:
         return int(number) if zlib.crc32(data[:8]) == crc else 0
 
     def write(self, number: int) -> None:
-        """Say that this input is committed."""
+        """Report that this input is committed."""
         head = number.to_bytes(8, "big")
         os.pwrite(self._file, head + zlib.crc32(head).to_bytes(4, "big"), 0)
 

@@ -19,7 +19,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from thence.errors import PeerError
-from thence.live.frames import BEATS_FROM, WIRE_VERSIONS, Hello
+from thence.live.frames import BEATS_FROM, BITS_FROM, WIRE_VERSIONS, Hello
 from thence.live.outbox import Outbox, OutboxItem
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ class Link:
         self.open = False
         self.beats = False
         """whether the peer sends heartbeats, so that its silence means something"""
+        self.in_bits = False
+        """whether both ends read stamps of wire version 2"""
         self.refusal: str | None = None
         """why the peer is refused, or refuses"""
         self._start()
@@ -93,11 +95,14 @@ class Link:
 
     # -- the first words ---------------------------------------------------------------------------------------------
 
-    def greet(self, me: str, identity: str, roster: list[str], protocol: str, options: str) -> Hello:
+    def greet(
+        self, me: str, identity: str, roster: list[str], protocol: str, options: str,
+        versions: tuple[int, int] = WIRE_VERSIONS,
+    ) -> Hello:  # fmt: skip
         """Return the first words of a new connection."""
         self._start()
         self.granted = self.window
-        return Hello(me, identity, roster, protocol, options, self.durable, self.received, self.granted)
+        return Hello(me, identity, roster, protocol, options, self.durable, self.received, self.granted, versions)
 
     def meet(self, ours: Hello, theirs: Hello, joined: Container[str] = ()) -> None:
         """Take the peer's first words: open the link, or say why not; `joined` are processes added at run time."""
@@ -108,9 +113,10 @@ class Link:
         self.next, self.allowed = theirs.received + 1, theirs.credit
         self.open, self.refusal = True, None
         self.beats = theirs.versions[1] >= BEATS_FROM
+        self.in_bits = min(ours.versions[1], theirs.versions[1]) >= BITS_FROM
 
     def _same_terms(self, ours: Hello, theirs: Hello, joined: Container[str]) -> None:
-        old, new = WIRE_VERSIONS
+        old, new = ours.versions
         if theirs.versions[0] > new or theirs.versions[1] < old:
             raise LinkRefused(
                 f"{theirs.name} speaks versions {theirs.versions[0]} to {theirs.versions[1]} of the wire format, "

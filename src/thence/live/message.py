@@ -54,12 +54,12 @@ class Reply:
         return self.future.cancelled()
 
     def settle(self, message: str | None) -> None:
-        """Tell that the input is committed."""
+        """Report that the input is committed."""
         if not self.future.done():
             self.future.set_result(message)
 
     def fail(self, error: ThenceError) -> None:
-        """Tell that the input was refused."""
+        """Report that the input was refused."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -127,14 +127,14 @@ class Message:
         return self._delivery.key[0]
 
     async def done(self) -> None:
-        """Say that the message is dealt with; it will not come again after a crash."""
+        """Acknowledge the message; it will not come again after a crash."""
         self._endpoint.writer.check()
         answer = Reply()
         self._endpoint.process.finish(self.number, answer)
         await self._endpoint.writer.outcome(answer)
 
     def finish(self) -> None:
-        """Say the same without waiting until it is on disk."""
+        """Acknowledge it without waiting until that is on disk."""
         self._endpoint.process.finish(self.number)
 
     async def nack(self, after: float = 0.0, *, reason: str = "") -> None:

@@ -19,9 +19,9 @@ from thence.errors import MisuseError, PeerError
 from thence.live.core import HELD_LIMIT, Core
 from thence.live.database import JournalError
 from thence.live.deliveries import InputResult
-from thence.live.frames import Hello
+from thence.live.frames import WIRE_VERSIONS, Hello
 from thence.live.group import InputGroup, QueuedInput, Released, Waiter
-from thence.live.inputs import Abandon, Done, Input, Receive, size_of
+from thence.live.inputs import Abandon, Agreed, Done, Input, Receive, size_of
 from thence.live.journal import Journal
 from thence.live.link import Link, LinkRefused, terms
 from thence.live.logs import printable
@@ -55,6 +55,8 @@ class LiveProcess:
         self.frame_limit, self.snapshot_every, self.journal_limit = frame_limit, snapshot_every, journal_limit
         self.queue: deque[QueuedInput] = deque()
         self.done: list[tuple[int, Waiter | None]] = []
+        self.versions = WIRE_VERSIONS
+        """of the format of connections, the oldest and the newest that are spoken here"""
         self.forgetful: str | None = None
         """why this process must not go on: a peer knows more of it than it does itself"""
         self.wake: Callable[[], None] = lambda: None
@@ -128,7 +130,8 @@ class LiveProcess:
 
     def hello(self, peer: int) -> Hello:
         """Return the first words to a peer."""
-        return self.links[peer].greet(self.core.roster.name(self.core.me), self.journal.identity, *terms(self.core))
+        me = self.core.roster.name(self.core.me)
+        return self.links[peer].greet(me, self.journal.identity, *terms(self.core), self.versions)
 
     def meet(self, session: Session, ours: Hello, theirs: Hello) -> None:
         """Open the link, or refuse it."""
@@ -139,8 +142,15 @@ class LiveProcess:
             raise LinkRefused(f"{link.name} was given up by {ours.name}")
         link.meet(ours, theirs, self.core.membership.joined())
         self.notice("connected", link.name, None)
+        self.agree(session.peer)
         if new:
             self.acquaint(link.name, theirs.identity)
+
+    def agree(self, peer: int) -> None:
+        """Write down in which version the stamps for a peer are made from now on."""
+        in_bits = self.links[peer].in_bits
+        if self.core.stamps.differs(peer, in_bits):
+            self.ask(Agreed(peer, in_bits))
 
     def acquaint(self, name: str, identity: str) -> None:
         """Write down which journal a peer has."""
@@ -208,11 +218,11 @@ class LiveProcess:
             first = link.outbox.spilled_from
             link.outbox.refill(self.journal.spilled(peer, first, LIMIT_ITEMS // 2))
         for entry in link.ready():
-            body = self._body(entry)
-            if not link.take(entry, len(entry.head) + len(body)):
+            head, body = self.core.stamps.readable(entry.head, link.in_bits), self._body(entry)
+            if not link.take(entry, len(head) + len(body)):
                 link.outbox.remember(entry, body)
                 break
-            session.send(entry.number, entry.head, body)
+            session.send(entry.number, head, body)
 
     def _body(self, entry: OutboxItem) -> bytes:
         """Return the payload of an item that leaves, from memory if it is there."""

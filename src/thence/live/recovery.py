@@ -167,7 +167,7 @@ def _replay(journal: Journal, core: Core, row: InputRow, found: Recovered) -> No
 
 
 def _advice(row: InputRow) -> str:
-    """Say what to do about an input that cannot be replayed."""
+    """Describe what to do about an input that cannot be replayed."""
     if row.version == RELEASE:
         return RESTORE
     return (

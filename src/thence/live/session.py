@@ -60,7 +60,7 @@ class Carrier(Protocol):
         """Add an item to what leaves with the next `flush`."""
 
     def acknowledge(self, received: int, credit: int) -> None:
-        """Say that items up to this number are committed, and how many bytes may come in all."""
+        """Announce that items up to this number are committed, and how many bytes may come in all."""
 
     def flush(self) -> None:
         """Hand to the network what was added."""
@@ -72,7 +72,7 @@ class Carrier(Protocol):
         """Note that it has ended."""
 
     def goodbye(self) -> None:
-        """Say that this process stops."""
+        """Announce that this process stops."""
 
     def close(self) -> None:
         """End, after what was written."""
@@ -179,7 +179,7 @@ class Session:
                 self.channel.write(b"".join(out))
 
     def goodbye(self) -> None:
-        """Say that this process stops."""
+        """Announce that this process stops."""
         self.channel.write(frame(BYE))
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from thence.live.outbox import Outbox, OutboxItem
 InboxAfter = Callable[[int, int], list[InboxEntry]]
 """gives the inbox after an input, when there were this many deliveries"""
 STATE_VERSION = 3
-"""version 1 always has the inbox in it; 1 and 2 know no changes of membership"""
+"""version 1 always has the inbox in it; 1 and 2 know no changes of membership, and write stamps of version 1 only"""
 
 
 def dump(core: Core, *, inbox: bool = True) -> bytes:
@@ -49,6 +49,7 @@ def dump(core: Core, *, inbox: bool = True) -> bytes:
             "labels": sorted(core.labels),
             "changes": [list(change) for change in core.membership.changes],
             "accepted": core.membership.accepted,
+            "in_bits": core.stamps.in_bits,
             "floors": [[label, sender, count] for (label, sender), count in core.floors.items()],
         },
         separators=(",", ":"),
@@ -96,6 +97,7 @@ def _core(state: Row, run: str, record: bool) -> Core:
     core.labels = set(state["labels"])
     core.membership.changes = [MembershipChange(*row) for row in state.get("changes", [])]
     core.membership.accepted = state.get("accepted", 0)
+    core.stamps.in_bits = state.get("in_bits", 0)
     core.floors = {(label, sender): count for label, sender, count in state["floors"]}
     return core
 

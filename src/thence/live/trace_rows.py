@@ -82,7 +82,7 @@ class TraceRows(Recorder):
     def hop(self, copy: Copy, number: int, time: float) -> None:
         """Record that a hop was sent here as an item of a link, or, by a negative number, that it was received."""
         if self._wanted(self.hop_rows):
-            self.hop_rows.flat += (time, copy.label, copy.source, copy.destination, number)
+            self.hop_rows.flat += (time, copy.label, copy.source, copy.destination, number, None)
 
     def _wanted(self, rows: EventRows) -> bool:
         """Count a row, and give it its place if it is to be made."""

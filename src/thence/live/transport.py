@@ -36,7 +36,7 @@ class Transport(Protocol):
         """Read certificates and passwords again if their files have changed; return whether they had."""
 
     def beat(self) -> None:
-        """Say that this process lives; called every `heartbeat_seconds`."""
+        """Announce that this process lives; called every `heartbeat_seconds`."""
 
 
 Factory = Callable[[Config, LiveProcess, Warnings], Transport]

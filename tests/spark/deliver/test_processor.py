@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from thence.tables.delivery import Columns, Policy
+from thence.tables.delivery.many_keys import KNOWN
 from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard_state import ipc
 from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP, PACKED, Visits, unpack_rows
@@ -33,10 +35,12 @@ def processor(setup: Setup, options: StreamOptions) -> Processor:
 class Stream:
     """One key of a stream whose processing time is told."""
 
-    def __init__(self, setup: Setup = SETUP, **options: Any) -> None:
+    def __init__(self, setup: Setup = SETUP, known: Sequence[str] = (), **options: Any) -> None:
         chosen = StreamOptions(**options)
         mode = "ProcessingTime" if chosen.timed else "None"
-        self.tester = TwsTester(processor(setup, chosen), timeMode=mode)
+        ids = [{"destination": "d", "message": each, KNOWN: 0} for each in known]
+        packed = [(0, pd.DataFrame({PACKED: [ipc(pa.RecordBatch.from_pylist(ids))]}))] if ids else None
+        self.tester = TwsTester(processor(setup, chosen), timeMode=mode, initialStatePandas=packed)
         self.arrival = 0
 
     def take(self, *rows: tuple[str, list[str]], told: tuple[str, str | None] | None = None) -> list[Row]:
@@ -94,6 +98,27 @@ def test_an_idle_key_and_a_finished_one() -> None:
     assert _told(stream.take(("b", [])))[0][1] == "duplicate"
     stream.at(287)
     assert _told(stream.take(("b", []))) == [("b", "delivered", 1, None)]  # the key began anew
+
+
+def test_known_ids_are_forgotten_with_their_key() -> None:
+    stream = Stream(known=["a", "b"], ttl_seconds=60)  # the tester's clock begins at 0
+    stream.at(59)
+    assert _told(stream.take(("c", ["a"]), ("b", []))) == [
+        ("c", "delivered", 1, None),
+        ("b", "duplicate", None, "it was delivered before"),
+    ]
+    stream.at(118)
+    assert _told(stream.take(("d", ["b", "c"]))) == [("d", "delivered", 2, None)]  # both are remembered still
+    assert stream.at(178) == []
+    assert _told(stream.take(("b", []), ("e", ["a"]))) == [("b", "delivered", 1, None)]  # and now neither is
+    assert stream.at(1000) == []
+    assert _told(stream.take(("a", []))) == [("a", "delivered", 2, None), ("e", "delivered", 3, None)]
+
+
+def test_a_known_key_without_a_row_is_forgotten_in_time() -> None:
+    stream = Stream(known=["a"], ttl_seconds=60)
+    assert stream.at(60) == []
+    assert _told(stream.take(("b", ["a"]))) == []
 
 
 def test_an_operators_word() -> None:

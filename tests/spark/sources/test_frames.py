@@ -11,7 +11,7 @@ import pytest
 from support.shown_sources import COLUMNS, KAFKA, LOG, ODD_EVENTS, lines, records, told
 
 from thence.errors import MisuseError
-from thence.sources import Record, from_change, from_cloudevent, from_event, from_events, from_spans
+from thence.sources import from_change, from_cloudevent, from_event, from_events, from_spans
 from thence.sources import from_changes as plain_changes
 from thence.sources import orphans as plain_orphans
 from thence.sources import skews as plain_skews
@@ -155,7 +155,7 @@ def test_kafkas_headers_are_read_as_the_consumer_reads_them(spark: Any) -> None:
     table = [(None, b"v", "t", 1, n, now, headers) for n, headers in enumerate(sets)]
     found = sources.from_kafka(spark.createDataFrame(table, KAFKA), destination="sink").orderBy("offset").collect()
     for n, (row, headers) in enumerate(zip(found, sets, strict=True)):
-        wanted = read_headers(headers, Record(None, None, "t", 1, n), "sink")
+        wanted = read_headers(headers, ("t", 1, n), "sink")
         ours = row.asDict(recursive=True)
         ours["stamp"] = None if ours["stamp"] is None else bytes(ours["stamp"])
         assert {name: ours[name] for name in wanted} == wanted

@@ -18,8 +18,8 @@ from unit.delivery.one_key import OneKey
 
 from thence.errors import TraceError
 from thence.tables.delivery import Columns, Orderer, Policy
-from thence.tables.delivery import possible_cycles_cy as outlook_cy
-from thence.tables.delivery.possible_cycles_cy import Outlook
+from thence.tables.delivery import possible_cycles as outlook_module
+from thence.tables.delivery.possible_cycles import Outlook
 from thence.tables.delivery.setup import Setup
 
 Row = dict[str, Any]
@@ -141,7 +141,7 @@ def test_looks_change_nothing(monkeypatch: pytest.MonkeyPatch, looks: Counter[bo
         kind, policy = KINDS[seed % len(KINDS)], random.choice(POLICIES)
         rows, said = rows_of(kind, random, random.choice([8, 40, 150, 150])), dict[int, list[object]]()
         for patience in (NEVER, 1, 0):
-            monkeypatch.setattr(outlook_cy, "LOOK_AFTER", patience)
+            monkeypatch.setattr(outlook_module, "LOOK_AFTER", patience)
             said[patience] = driven(rows, policy, Random(seed))
             assert said[patience] == said[NEVER], f"seed {seed}: {kind.__name__}, {policy}, patience {patience}"
         on_a_cycle += sum("on a cycle" in str(row) for row in said[NEVER])
@@ -152,7 +152,7 @@ def test_looks_change_nothing(monkeypatch: pytest.MonkeyPatch, looks: Counter[bo
 @pytest.mark.parametrize("patience", [0, 1])
 def test_looks_keep_to_the_page(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside an orderer written from docs/explanation/delivery-rule.md alone, and the Orderer."""
-    monkeypatch.setattr(outlook_cy, "LOOK_AFTER", patience)
+    monkeypatch.setattr(outlook_module, "LOOK_AFTER", patience)
     for seed in range(60):
         random = Random(f"page {seed}")
         rows = rows_of(KINDS[seed % len(KINDS)], random, random.choice([5, 12, 40]))

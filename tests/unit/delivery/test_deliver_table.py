@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from thence.core.model.roster import Roster
+from thence.core.protocols.registry import create
 from thence.errors import TraceError
-from thence.tables.delivery import arrow_rows, many_keys
+from thence.tables.delivery import arrow_rows, many_keys, numbering_cy
 from thence.tables.engines.local import deliver as local
 from thence.tables.engines.local.deliver import deliver_table, setup_of
 
@@ -59,6 +61,48 @@ def test_one_row_with_more_causes_than_can_be_numbered_is_refused(monkeypatch: p
     fields = {"run": ["r"], "destination": ["d"], "message": ["m"], "depends_on": [[f"c{n}" for n in range(20)]]}
     with pytest.raises(TraceError, match="1 rows name 20 causes; a batch holds up to 20 ids"):
         deliver_table(pa.table(fields), SETUP)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
+def test_stamps_of_more_bytes_than_are_read_together_are_cut_or_refused(
+    monkeypatch: pytest.MonkeyPatch, kind: pa.DataType
+) -> None:
+    """The entries of stamps are counted in 32 bits, and each takes a byte or more."""
+    roster = Roster.of(4)
+    members = [create("ks", roster, place) for place in range(2)]
+    stamps = [member.encode(copy) for _ in range(30) for member in members for copy in member.send(0b1000).copies]
+    fields = {"run": ["r"] * 60, "destination": [roster.name(3)] * 60, "stamp": pa.array(stamps, kind)}
+    setup = setup_of("stamp", list(roster.names), {}, None, {})
+    whole = deliver_table(pa.table(fields), setup)
+    assert whole.column("outcome").to_pylist() == ["delivered"] * 60
+    monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 5 * max(map(len, stamps)))
+    batches: list[int] = []
+    read = arrow_rows.StampedRows
+    monkeypatch.setattr(arrow_rows, "StampedRows", lambda *rows: batches.append(len(rows[-1])) or read(*rows))
+    assert deliver_table(pa.table(fields), setup).equals(whole)
+    assert sum(batches) == 60
+    assert max(batches) <= 5
+    monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 9)
+    with pytest.raises(TraceError, match=r"1 rows have stamps of \d+ bytes; a batch holds 9"):
+        deliver_table(pa.table(fields), setup)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_order_does_not_depend_on_the_secrets_of_the_process(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random causes, some that never come and some on cycles, as texts and as numbers far apart."""
+    rng = Random(seed)
+    far = [rng.getrandbits(62) for _ in range(120)]
+    places = rng.sample(range(100), 100)
+    for ids in ([f"id {number}" for number in far], far):
+        causes = [[ids[rng.randrange(120)] for _ in range(rng.randrange(3))] for _ in places]
+        fields = {"run": ["r"] * 100, "destination": ["d"] * 100, "message": [ids[p] for p in places]}
+        table = pa.table(fields | {"depends_on": causes})
+        found = []
+        for secrets in ((0, 1), (rng.getrandbits(64), rng.getrandbits(64) | 1)):
+            monkeypatch.setattr(numbering_cy, "SECRETS", secrets)
+            found.append(deliver_table(table, SETUP))
+        assert found[0].equals(found[1])
+        assert len(set(found[0].column("outcome").to_pylist())) > 1
 
 
 KEYS: list[tuple[pa.DataType, list[Any]]] = [

@@ -99,3 +99,71 @@ def test_random_sets_after_known_ids_equal_the_orderer_that_delivered_them(seed:
     half = len(rows) // 2
     out = [each for part in (rows[:half], rows[half:]) for each in Worker().step(shelf, part, how)]
     assert [(r["n"], r["outcome"], r["position"]) for r in out] == outcomes
+
+
+# -- one row after another
+
+
+def test_an_orderer_asks_once_for_each_missing_cause_of_a_key() -> None:
+    asked: list[list[str]] = []
+
+    def known(ids: list[str]) -> list[str]:
+        asked.append(ids)
+        return [each for each in ids if each == "a"]
+
+    orderer = thence.Orderer("depends_on", key=["account"], known=known)
+
+    def push(account: int, message: str, *causes: str) -> list[tuple[Any, ...]]:
+        out = orderer.push({"account": account, "message": message, "depends_on": list(causes)})
+        return [(row["account"], row["message"], row["outcome"]) for row in out]
+
+    assert push(1, "b", "a") == [(1, "b", "delivered")]
+    assert push(1, "c", "a", "b") == [(1, "c", "delivered")]  # nothing is missed
+    assert push(1, "d", "lost") == []
+    assert push(1, "e", "lost", "d") == []  # asked for before, and arrived
+    assert push(2, "b", "a") == [(2, "b", "delivered")]  # another key
+    assert asked == [["a"], ["lost"], ["a"]]
+    assert push(1, "lost") == [(1, "lost", "delivered"), (1, "d", "delivered"), (1, "e", "delivered")]
+    assert push(1, "a") == [(1, "a", "duplicate")]
+    with pytest.raises(MisuseError, match="names its causes by number"):
+        thence.Orderer("clock", known=known)
+
+
+def test_what_left_before_an_error_of_known_leaves_with_the_next_row() -> None:
+    fails = True
+
+    def known(ids: list[str]) -> list[str]:
+        if fails:
+            raise ConnectionError("the database is away")
+        return ids
+
+    orderer = thence.Orderer("depends_on", key=["account"], held_limit=1, when_full="release", known=known)
+    with pytest.raises(ConnectionError):
+        orderer.push({"account": 1, "message": "b", "depends_on": ["a"]})
+    with pytest.raises(ConnectionError):
+        orderer.push({"account": 1, "message": "c", "depends_on": ["x"]})  # b is released
+    fails = False
+    out = orderer.push({"account": 1, "message": "d", "depends_on": []})
+    assert [(row["message"], row["outcome"]) for row in out] == [
+        ("b", "released"), ("d", "delivered"), ("c", "delivered"),
+    ]  # fmt: skip
+    assert orderer.finish() == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_sets_with_a_function_of_known_ids_equal_those_with_a_table(seed: int) -> None:
+    """The positions differ by nothing; a row that is known itself is a duplicate once its id was asked for."""
+    random = Random(seed)
+    sets = arrivals("depends_on", random)
+    rows = [{"account": 1, "message": r["message"], "depends_on": r["depends_on"]} for r in sets]
+    own = {row["message"] for row in rows}
+    causes = sorted({each for row in rows for each in row["depends_on"] or () if each} - own)
+    there = set(random.sample(causes, len(causes) // 2))
+    orderer = thence.Orderer("depends_on", key=["account"], known=lambda ids: there.intersection(ids))
+    table = pa.table({"account": [1] * len(there), "message": pa.array(sorted(there), pa.string())})
+    wanted = [
+        (r["message"], r["outcome"], r["position"], r["missing"])
+        for r in thence.deliver(rows, key="account", known=table)
+    ]
+    found = [(r["message"], r["outcome"], r["position"], r["missing"]) for r in orderer.deliver(rows)]
+    assert found == wanted

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from random import Random
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from thence.tables.delivery import numbering_cy
 from thence.tables.delivery.numbering_cy import Numbering, id_flags
 from thence.tables.delivery.reading_cy import nested
 
@@ -43,6 +46,39 @@ def test_values_are_numbered_as_they_come_first(seed: int) -> None:
     if seed % 2:
         values = [None if rng.random() < 0.2 else value for value in values]
     assert numbers(values, 2 << len(values).bit_length()) == expected(values)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_do_not_depend_on_the_secrets(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes have two secrets and give one answer; so do the worst of secrets."""
+    rng = Random(seed)
+    values: list[bytes | None] = [str(rng.randrange(300)).encode() * rng.choice([1, 4]) for _ in range(500)]
+    for secrets in (tuple(rng.getrandbits(64) | 1 for _ in range(2)), (0, 1)):
+        monkeypatch.setattr(numbering_cy, "SECRETS", secrets)
+        assert numbers(values, 1024) == expected(values)
+
+
+@pytest.mark.parametrize(("where", "length"), [(0, 2), (0, 8), (3, 5), (6, 8), (0, 16), (8, 16), (14, 24), (22, 24)])
+def test_hashes_of_ids_that_differ_in_two_bytes_are_spread(where: int, length: int) -> None:
+    """Ids that differ in few places, wherever these are, do not fall into few slots of the table."""
+    values = [bytes(where) + pair.to_bytes(2) + bytes(length - where - 2) for pair in range(0, 1 << 16, 16)]
+    offsets = np.arange(len(values) + 1) * length
+    first, slots = np.empty(len(values), np.int32), np.zeros(8192, np.int32)
+    table = Numbering(offsets, b"".join(values), b"", slots, first)
+    used = {table.hashed(place) % 8192 for place in range(len(values))}
+    assert len(values) == 4096
+    assert len(used) > 2800  # 3,220 on the mean; the hash before this one left 32 for some
+
+
+def test_another_process_has_other_hashes() -> None:
+    program = """
+from array import array
+from thence.tables.delivery.numbering_cy import Numbering
+room = array("i", bytes(16))
+print(Numbering(array("q", [0, 3]), b"abc", b"", room, room).hashed(0))
+"""
+    found = {subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(found) == 2
 
 
 def test_a_full_table_has_still_a_place_for_each() -> None:

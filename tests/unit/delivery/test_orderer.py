@@ -271,10 +271,9 @@ def test_rows_pushed_together_leave_as_one_by_one(seed: int) -> None:
         size = random.choice([0, 1, 2, 30])
         found += together.push_all(rows[at : at + size])
         at += size
+        if random.random() < 0.2:  # what a batch leaves behind is what rows one by one go on from
+            together = Orderer("stamp", roster=ROSTER).restore(together.snapshot())
+            found += [out for row in rows[at : at + 3] for out in together.push(row)]
+            at += 3
     assert found == expected
     assert together.waiting() == single.waiting()
-    assert together.snapshot(_packed) == single.snapshot(_packed)
-
-
-def _packed(row: Any) -> bytes:
-    return repr(sorted(row.items(), key=str)).encode()

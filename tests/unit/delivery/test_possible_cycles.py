@@ -6,7 +6,8 @@ from array import array
 from itertools import accumulate, chain
 from random import Random
 
-from thence.tables.delivery.possible_cycles_cy import ALONE, LOOK_AFTER, Outlook, number_components
+from thence.core.model.strong_components_cy import ALONE, number_components
+from thence.tables.delivery.possible_cycles import LOOK_AFTER, Outlook
 
 Graph = list[list[int]]
 

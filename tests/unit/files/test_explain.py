@@ -127,6 +127,14 @@ def test_the_diagram_of_a_whole_run() -> None:
 def test_a_long_diagram_says_what_it_leaves_out() -> None:
     events = parse(" ".join(f"a!{n}>b" for n in range(1, 21)))
     lines = diagram(scene_of(events), limit=4).splitlines()
+    below = diagram(scene_of(events), limit=4, width=1).splitlines()
+    assert below == [
+        "a   o sent a1 to b",
+        "a   o sent a2 to b",
+        "a   o sent a3 to b",
+        "a   o sent a4 to b",
+        "... and 16 more",
+    ]
     assert len(lines) == 2 + 4 + 1
     assert lines[-1] == "... and 16 more"
 

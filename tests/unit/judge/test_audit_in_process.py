@@ -23,6 +23,7 @@ from thence.tables.engines.local.chunks import audit_files, audit_table
 from thence.tables.files.jsonl import write_jsonl
 from thence.tables.files.parquet import write_parquet
 from thence.tables.files.read import open_trace
+from thence.tables.judge import proof_path, whole_run
 from thence.tables.judge.normal_table import of_events
 
 VIOLATED = "a!1>bc b?a1 b!1>c c?b1 c?a1"
@@ -51,6 +52,35 @@ def test_thousands_of_small_runs_as_arrays(part: int) -> None:
     assert told(found) == told(by_definition(events))
     assert {run["verdict"] for run in found.runs} == {"causal", "violated"}
     assert check_paths(found, by_run(events), 200) == 200
+
+
+@pytest.mark.parametrize("together", [1, 7, 40, 1024])
+def test_labels_scanned_together_are_judged_apart(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels of one run that share processes, many of them small: however they are grouped, the findings are those."""
+    monkeypatch.setattr(whole_run, "ROWS_TOGETHER", together)
+    monkeypatch.setattr(proof_path, "ROWS_TOGETHER", together)
+    knobs = Knobs(labels=(None, *(f"l{n}" for n in range(12))), steps=150, late=0.7)
+    runs = [spoil(random_trace(seed, knobs), seed) for seed in range(6)]
+    events = rows([[replace(event, run=f"r{n}") for event in run] for n, run in enumerate(runs)])
+    for given in ([replace(event, order=None) for event in events], events):
+        found = audit_table(of_events(given), cores=1)
+        assert told(found) == told(by_definition(given))
+    assert len({event.label for event in events}) > 12
+    assert check_paths(found, by_run(events), 5) == 5
+
+
+def test_scans_follow_rows_not_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan takes about a millisecond, whatever its rows: 3,000 labels of two rows take few."""
+    events, last = [], dict.fromkeys("abc", 0)
+    for n in range(3000):
+        sender, receiver = "abc"[n % 3], "abc"[(n + 1) % 3]
+        for process, kind, to in ((sender, "send", (receiver,)), (receiver, "deliver", ())):
+            last[process] += 1
+            events.append(Event("r", process, last[process], kind, f"m{n}", to, f"l{n}", len(events)))
+    scans, scan = [], whole_run.run_clocks
+    monkeypatch.setattr(whole_run, "run_clocks", lambda *a, **kw: scans.append(a) or scan(*a, **kw))
+    assert audit_table(of_events(events), cores=1).verdict == "causal"
+    assert 1 <= len(scans) <= 2 * len(events) / whole_run.ROWS_TOGETHER + 1
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 20))

@@ -54,7 +54,7 @@ class Why:
         return f"{where} need not carry {what}: {self._reason(message, destination, carrier)}"
 
     def _reason(self, message: str, destination: str, carrier: str) -> str:
-        """Say why the fact is not needed on the copy."""
+        """Explain why the fact is not needed on the copy."""
         if message == carrier:
             return "a copy names the destinations of its own message anyway"
         if not self.path:
@@ -112,7 +112,7 @@ class FixedPoints(Minimum):
         return [execution.events[place] for place in sorted(ended) if earliest(place)]
 
     def why(self, fact: Fact, copy: Fact) -> Why:
-        """Say whether a copy (message, destination) must carry a fact, and why."""
+        """Return whether a copy (message, destination) must carry a fact, and why."""
         sent, delivery = self._ends(*fact)
         carrier, _ = self._ends(*copy)
         execution, path = self.execution, self._path(sent, carrier)

@@ -20,9 +20,13 @@ class Sent:
     """
 
     message: MessageId
+    """sender's position and its count"""
     destinations: int
+    """bit mask of positions in the roster"""
     copies: tuple[Copy, ...]
+    """one for each destination, each with its stamp"""
     label: str | None = None
+    """which causal order; None is the one order"""
     ticket: int | None = None
     token: object = None
     context: object = None
@@ -33,10 +37,15 @@ class Deferred:
     """The protocol must hold this send back; a `Sent` with the same ticket follows when it can leave."""
 
     ticket: int
+    """number by which the later `Sent` answers"""
     destinations: int
+    """bit mask of positions in the roster"""
     waits_for: tuple[str, ...]
+    """names of the processes whose news the send awaits"""
     reason: str
+    """a sentence for the user"""
     label: str | None = None
+    """which causal order; None is the one order"""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -44,6 +53,7 @@ class Deliver:
     """Hand the message of this copy to the application now."""
 
     copy: Copy
+    """the copy that arrived, with its message"""
 
 
 class Hold:
@@ -56,7 +66,7 @@ class Hold:
     __slots__ = ("_causes", "copy")
 
     def __init__(self, copy: Copy, causes: tuple[Cause, ...] | Callable[[], tuple[Cause, ...]]) -> None:
-        """Say which copy waits, and for what.
+        """Take the copy that waits, and its missing causes.
 
         Args:
             copy: the copy that is held.
@@ -86,7 +96,9 @@ class GoesWithout:
     """The copy is delivered next, without these causes: their senders were abandoned, and they will not come."""
 
     copy: Copy
+    """the copy that was held"""
     causes: tuple[Cause, ...]
+    """what it goes without"""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -94,6 +106,7 @@ class Duplicate:
     """The copy was received before; nothing is done with it."""
 
     copy: Copy
+    """the second copy of its message"""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -101,6 +114,7 @@ class Transmit:
     """Protocol messages, relays and late copies to hand to the network; no event of the application."""
 
     copies: tuple[Copy, ...]
+    """each with its destination"""
 
 
 Effect = Sent | Deliver | Hold | GoesWithout | Duplicate | Transmit
@@ -117,9 +131,14 @@ class Pending:
     message: str | None
     """name of the held message; None for a send that has no number yet"""
     sender: str
+    """name of the process that sent it"""
     waits_for: tuple[Cause, ...] = ()
+    """the missing causes of a held copy"""
     processes: tuple[str, ...] = ()
     """processes whose news a deferred send awaits"""
     reason: str = ""
+    """a sentence for the user"""
     label: str | None = None
+    """which causal order; None is the one order"""
     ticket: int | None = None
+    """number of a deferred send; None for a held copy"""

@@ -82,13 +82,21 @@ class ProtocolEntry:
     """What the registry says of a protocol, as data."""
 
     protocol: type[Member]
+    """the class of its members"""
     summary: str
+    """what it is, in a few words"""
     source: str
+    """the paper it is from, as the docs cite it"""
     needs: tuple[Need, ...] = ()
+    """what a driver must provide; a driver that cannot refuses the protocol"""
     guarantee: Guarantee = "causal"
+    """the order it keeps, by which it is judged"""
     waits: Literal["causes only", "more"] = "causes only"
+    """`causes only`: a copy is held for missing causes and for nothing else"""
     receive_only: bool = True
+    """whether a destination that never sends can deliver by its stamps"""
     cost: str = ""
+    """entries of a stamp among n processes"""
 
     @property
     def name(self) -> str:

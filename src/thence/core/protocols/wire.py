@@ -97,6 +97,17 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
     return copy
 
 
+def has_bits(protocol: type[Member], kind: str) -> bool:
+    """Return whether copies of this kind have a form of their own in version 2."""
+    return _other_form(protocol.kinds[kind]) is not protocol.kinds[kind]
+
+
+def in_version(protocol: type[Member], data: bytes, roster: Roster, version: int) -> bytes:
+    """Return a stamp in another version, under the roster it was written under, which may be an earlier one."""
+    known = Roster(roster.names[: _known_size(protocol, data, roster)])
+    return encode(protocol, decode(protocol, data, known, destination=0, source=0), known, version)
+
+
 def _opening(key: tuple[int, int, bytes]) -> bytes:
     """Return how the stamp of a message without a label begins, and remember it."""
     if len(_openings) >= MOST_OPENINGS:

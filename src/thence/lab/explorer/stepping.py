@@ -20,7 +20,7 @@ from thence.lab.explorer.witness import Witness
 
 
 def in_words(step: Step, roster: Roster) -> str:
-    """Say what a step is."""
+    """Describe a step in words."""
     here = roster.name(step.process)
     if step.kind == "send":
         return f"{here} sends to {', '.join(roster.members(step.target))}"
@@ -36,7 +36,7 @@ def in_words(step: Step, roster: Roster) -> str:
 
 
 def flying_words(copy: Copy, roster: Roster) -> str:
-    """Say what is in flight, and to whom."""
+    """List what is in flight, with its destinations."""
     words = _copy_words(CopyName(copy.source, copy.sender, copy.count, copy.kind), roster)
     return f"{words} to {roster.name(copy.destination)}"
 
@@ -96,7 +96,7 @@ class Stepper:
         return [words for effect in move.effects if (words := self._led_to(step.process, effect))]
 
     def _stamp(self, process: int, copy: Copy) -> str:
-        """Say what the stamp of a copy tells its destination."""
+        """Describe the content of a copy's stamp."""
         member, roster = self.system.nodes[process].member, self.moves.roster
         where = f"stamp of {name_of(roster.name(copy.sender), copy.count)} to {roster.name(copy.destination)}"
         if member is None:
@@ -159,7 +159,7 @@ class Stepper:
         return Witness(self.setting, tuple(sorted(self.properties)), self.start, tuple(self.steps))
 
     def waiting(self) -> list[str]:
-        """Say what each process holds back, and why."""
+        """List what each process holds back, with the reason."""
         lines = []
         for place, node in enumerate(self.system.nodes):
             for pending in node.member.pending() if node.member is not None else ():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from thence.core.model.events import Event, EventKind, render
 from thence.core.model.message import MESSAGE, Copy
-from thence.core.model.message_names import name_of
+from thence.core.model.message_names import HOPS, name_of
 from thence.core.model.order import Violation
 from thence.core.model.plain import Fields, Json, Row
 from thence.core.protocols.effects import Answer, Deliver, Sent
@@ -26,6 +26,7 @@ from thence.lab.explorer.variant import Variant
 from thence.tables.explain.diagram import diagram
 from thence.tables.explain.scene import Finding, Scene, scene_of, violated
 from thence.tables.explain.sentence import path, sentence
+from thence.tables.files.recorder import TRUSTS
 
 StepRow = list[str | int | list[str]]
 """A step as JSON: its kind and process, then whom it is for or which copy it takes."""
@@ -44,6 +45,8 @@ class Replay:
     system: System
     problem: Problem | None
     events: list[Event] = field(default_factory=list)
+    hops: list[Event] = field(default_factory=list)
+    """OKs that arrived and what failure detectors said, in the order of the events"""
     done: int = 0
     """steps taken before the end or the problem, that step included"""
     moves: Moves | None = None
@@ -60,6 +63,9 @@ def replay(setting: Setting, start: Start, steps: tuple[Step, ...], properties: 
     if root is None:
         raise Impossible(f"no execution of the setting starts with {start}")
     result = Replay(setting, root, None, moves=moves)
+    for process, trusted in enumerate(root.trust):
+        if trusted != UNTOLD:
+            _hop(result, moves.roster.name(process), "internal", TRUSTS, moves.roster.members(trusted))
     for step in steps:
         _check(moves, result.system, step)
         move = moves.apply(result.system, step)
@@ -82,8 +88,15 @@ def _record(result: Replay, moves: Moves, step: Step, effects: tuple[Answer, ...
     name = moves.roster.name
     if step.kind == "crash":
         _event(result, name(step.process), "crash")
-    if step.kind == "receive" and step.copy is not None and step.copy.kind == MESSAGE:
-        _event(result, name(step.process), "receive", name_of(name(step.copy.sender), step.copy.number))
+    if step.kind == "trust":
+        _hop(result, name(step.process), "internal", TRUSTS, moves.roster.members(step.target))
+    if step.kind == "receive" and step.copy is not None:
+        message = name_of(name(step.copy.sender), step.copy.number)
+        if step.copy.kind == MESSAGE:
+            _event(result, name(step.process), "receive", message)
+        else:
+            about = ((message, (name(step.copy.source),)),)
+            _hop(result, name(step.process), "receive", f"{message}/{name(step.copy.source)}", stamp=about)
     for effect in effects:
         if isinstance(effect, Sent):
             message = name_of(name(effect.message.sender), effect.message.count)
@@ -112,8 +125,21 @@ def _event(
     stamp: ClearStamp | None = None,
 ) -> None:
     index = 1 + sum(event.process == process for event in result.events)
-    order = len(result.events)
+    order = len(result.events) + len(result.hops)
     result.events.append(Event("run", process, index, kind, message, to, order=order, dependencies=stamp))
+
+
+def _hop(
+    result: Replay,
+    process: str,
+    kind: EventKind,
+    message: str,
+    to: tuple[str, ...] | None = None,
+    stamp: ClearStamp | None = None,
+) -> None:
+    index = 1 + sum(event.process == process for event in result.hops)
+    order = len(result.events) + len(result.hops)
+    result.hops.append(Event(f"run{HOPS}", process, index, kind, message, to, order=order, dependencies=stamp))
 
 
 @dataclass(frozen=True)
@@ -182,7 +208,7 @@ class Witness:
         return _stuck(result, problem, process, called)
 
     def faults(self) -> str:
-        """Say which links are opened, who crashes and whom each process may trust from the start; "" without those."""
+        """List opened links, crashing processes and whom each process trusts from the start; "" without those."""
         roster = self.setting.roster()
         opened = [(roster.name(s.process), *roster.members(s.target)) for s in self.steps if s.kind == "link"]
         if not self.setting.crashes:
@@ -209,9 +235,9 @@ class Witness:
             finding = replace(violated(violation, path(result.events, violation)), sentence=text)
         return scene_of(self.events(result), () if result.problem is None else (finding,))
 
-    def diagram(self) -> str:
-        """Draw it, a column for each process, time downwards."""
-        return diagram(self.scene(), limit=60)
+    def diagram(self, width: int | None = None) -> str:
+        """Draw it, a column for each process, time downwards; without columns where they exceed `width`."""
+        return diagram(self.scene(), limit=60, width=width)
 
     def row(self) -> Row:
         """Return it as plain data."""

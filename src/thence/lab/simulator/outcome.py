@@ -57,7 +57,7 @@ def waits(pending: Pending) -> list[str]:
 
 
 def explain(process: str, pending: Pending) -> str:
-    """Say what is stuck, where and why."""
+    """List what is stuck, where and why."""
     thing = f"message {pending.message}" if pending.what == "copy" else "a send"
     label = f" (label {pending.label})" if pending.label is not None else ""
     awaited = ", ".join(waits(pending)) or "something its protocol does not name"

@@ -10,10 +10,10 @@ import base64
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
-from thence.core.model.message import Copy
+from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.message_names import name_of
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
@@ -21,7 +21,7 @@ from thence.errors import MisuseError
 from thence.lab.simulator.simulation import Observer, Simulation
 from thence.lab.simulator.sizes import StampMeasure
 from thence.tables.files.formats import by_name
-from thence.tables.files.recorder import Clear, CopyRow, Recorder
+from thence.tables.files.recorder import Clear, CopyRow, Kept, Recorder
 
 
 class RunRecorder(Recorder, Observer):
@@ -41,6 +41,15 @@ class RunRecorder(Recorder, Observer):
         self.members = simulation.members
         self._links = defaultdict[int, list[int]](lambda: [0] * len(self.roster))
         """by source and destination the number of hops so far"""
+        self._trusted = [self.roster.everyone] * len(self.roster)
+        self._place = count().__next__
+        if self.stamps:
+            self._note = self._placed
+
+    def _placed(self, kept: Kept) -> None:
+        """Keep an event; rows of the run and of its hops share one order, so that both can be replayed together."""
+        self.event_rows.places.append(self._place())
+        self.event_rows.kept.append(kept)
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:
         """Record a send as a row of the trace."""
@@ -71,11 +80,25 @@ class RunRecorder(Recorder, Observer):
             source, destination = copy.source, copy.destination
             link = links[source]
             link[destination] = known[id(copy)] = number = link[destination] + 1
-            flat += (now, copy.label, source, destination, number)
+            flat += (now, copy.label, source, destination, number, None)
+            if self.stamps:
+                self.hop_rows.places.append(self._place())
 
     def hop_arrived(self, now: float, copy: Copy) -> None:
-        """Record the arrival of a hop, by the send that began it."""
-        self.hop_rows.flat += (now, copy.label, copy.source, copy.destination, -self._hops[id(copy)])
+        """Record the arrival of a hop, by the send that began it; with stamps, what it is about."""
+        clear: Clear | None = None
+        if self.stamps:
+            self.hop_rows.places.append(self._place())
+            okays = () if copy.kind == MESSAGE else (self.roster.names[copy.source],)
+            clear = ((name_of(self.roster.names[copy.sender], copy.count, copy.label), okays),)
+        self.hop_rows.flat += (now, copy.label, copy.source, copy.destination, -self._hops[id(copy)], clear)
+
+    def trusted(self, now: float, process: int, mask: int) -> None:
+        """Record, with stamps, that a process trusts others than before."""
+        if self.stamps and mask != self._trusted[process]:
+            self._trusted[process] = mask
+            self.hop_rows.places.append(self._place())
+            self.hop_rows.flat += (now, None, process, mask, 0, None)
 
     def _row_of(self, copy: Copy) -> CopyRow:
         sizes = self.sizes.of(self.members[copy.destination], copy)[:3]
@@ -99,8 +122,10 @@ class RunRecorder(Recorder, Observer):
         from thence.tables.files.source import open_to_write
 
         with open_to_write(path) as stream:
-            rows = map(format_line, self.rows) if self.stamps else self.event_rows.blocks()
-            stream.writelines(chain(rows, self.hop_rows.blocks()))
+            if self.stamps:
+                stream.writelines(map(format_line, self.events))
+            else:
+                stream.writelines(chain(self.event_rows.blocks(), self.hop_rows.blocks()))
         return len(self.event_rows) + len(self.hop_rows)
 
 

@@ -60,6 +60,9 @@ class Observer:
     def crashed(self, now: float, process: int) -> None:
         """Note that a process stopped."""
 
+    def trusted(self, now: float, process: int, mask: int) -> None:
+        """Note what the failure detector reports to a process: whom to trust."""
+
     def end(self, now: float) -> None:
         """Finish: nothing is left to happen."""
 
@@ -266,7 +269,10 @@ class Simulation:
     def _trust(self, process: int, now: float) -> None:
         if self.down >> process & 1:
             return
-        self._apply(now, process, self.members[process].trusted(self.roster.members(self.roster.everyone & ~self.down)))
+        trusted = self.roster.everyone & ~self.down
+        for observer in self.observers:
+            observer.trusted(now, process, trusted)
+        self._apply(now, process, self.members[process].trusted(self.roster.members(trusted)))
 
     def _finish(self, now: float) -> None:
         self.outcome.seconds, self.outcome.deliveries = now, self._deliveries

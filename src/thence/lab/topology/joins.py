@@ -80,7 +80,7 @@ class TopologyMembership:
             member.leave(process)
 
     def plan(self, process: str, links: Iterable[str]) -> JoinResult:
-        """Tell what it amounts to if a process joins with these links."""
+        """Describe the consequences if a process joins with these links."""
         near = self._living(process, links)
         parts = [part for part in components(self.graph) if near & set(part)]
         linked = frozenset(name for part in parts for name in part)
@@ -122,7 +122,7 @@ class TopologyMembership:
         return Separator(members, forward, backward)
 
     def owed(self, join: JoinResult) -> list[str]:
-        """Say what must be delivered before a join may take over histories; nothing if all that failed can be read."""
+        """List what must be delivered before a join may take over histories; empty if all that failed can be read."""
         if self.stable:
             return []
         found: dict[str, None] = {}

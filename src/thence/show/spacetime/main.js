@@ -59,7 +59,7 @@ function move() {
 function sayThinned() {
   const thinned = panels.reduce((sum, panel) => sum + panel.thinned, 0);
   const text = thinned
-    ? `${thinned} events are in the window: bars show how many each process has at each place. Zoom in to see every copy.`
+    ? `${thinned.toLocaleString("en")} events are in the window: bars show how many each process has at each place. Zoom in to see every copy.`
     : "";
   const note = element("thinned");
   if (note.textContent !== text) note.textContent = text;

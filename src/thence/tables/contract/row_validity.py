@@ -74,7 +74,7 @@ def event_of(row: RowValues, *, order: int | None = None, needs: bool = True) ->
 
 
 def lacking(values: RowValues) -> str | None:
-    """Say which column a row of its kind must have and has not."""
+    """Name the column that a row of its kind must have and lacks."""
     for name, kinds in NEEDED.items():
         value = values[name]
         if values["kind"] in kinds and (value is None or value == ""):
@@ -107,7 +107,7 @@ def _small(value: object) -> bool:
 
 
 def mistyped(name: str, value: str, kind: str) -> str:
-    """Say that the value of a column, as it is `shown`, is of another type than the column's."""
+    """Return the reason: the value of a column, as it is `shown`, is of another type than the column's."""
     return f"{name} is {value}; {ACCEPTED[kind]}"
 
 

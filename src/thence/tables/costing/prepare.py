@@ -78,7 +78,7 @@ def prepare(rows: Iterable[Event | str], head: Head, sample: int) -> tuple[Profi
 
 
 def _hidden(gaps: int, refused: list[str], rejected: list[RejectedRow]) -> str | None:
-    """Say what could hide a violation."""
+    """Describe what could hide a violation."""
     if refused or rejected:
         first = refused[0] if refused else rejected[0].reason
         return f"{len(refused) + len(rejected)} rows cannot be used: {first}"

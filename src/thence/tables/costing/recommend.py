@@ -164,7 +164,7 @@ def _choice(ranked: list[Cost]) -> tuple[Cost | None, str]:
 
 
 def _too_few(cost: Cost) -> str:
-    """Say what a replay is short of, if it is."""
+    """Describe what a replay lacks; None if it is complete."""
     messages, short = cost.messages, cost.short_messages
     if messages < ENOUGH:
         return f"{messages} messages are too few to recommend from; record {ENOUGH} or more"

@@ -324,7 +324,7 @@ class _Replay:
         return cost
 
     def _stuck(self) -> str:
-        """Say what is left waiting: the first one, as its member explains it."""
+        """Describe what is left waiting: the first one, as its member explains it."""
         for place, member in enumerate(self.members):
             for pending in member.pending():
                 what = "a send" if pending.message is None or pending.what == "send" else f"message {pending.message}"

@@ -161,7 +161,7 @@ def _recorded(rows: Iterable[Event], found: Profile) -> None:
 
 
 def findings(rows: Sequence[Event], roster: Roster, *, crashes: int = 0) -> dict[Need, NeedFinding]:
-    """Say of each need of the registry whether this traffic meets it."""
+    """Return, for each need of the registry, whether this traffic meets it."""
     sends = [event for event in rows if event.kind == "send" and event.destinations]
     crashed = f"{crashes} crashes" if crashes else ""
     found: dict[Need, NeedFinding] = {

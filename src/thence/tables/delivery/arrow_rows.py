@@ -41,10 +41,12 @@ Floats = NDArray[np.float64]
 OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPUT_COLUMNS.items()}
 """The output columns with Arrow's types."""
 OUTCOME_NAMES = pa.array(KINDS)
+TEXT, TEXTS = pa.string(), pa.list_(pa.string())
+NO_TEXTS = pa.array([], TEXT)
 SPREAD = 4
 """Whole numbers that spread over this many times their count are numbered as they are."""
 MOST_TOGETHER = (1 << 31) // SPREAD - SPREAD
-"""Ids and causes that are numbered together, in 32 bits."""
+"""Ids and causes that are numbered together, in 32 bits; of stamps, bytes that are read together."""
 
 
 class ArrowLexicon(Lexicon):
@@ -67,7 +69,7 @@ class ArrowLexicon(Lexicon):
     def names(self) -> list[str]:
         """Return all names, by number."""
         if self._all is None:
-            self._all = self.taken(np.arange(len(self))).to_pylist()
+            self._all = self.listed(np.arange(len(self)))
         return self._all
 
     def listed(self, numbers: Iterable[int]) -> list[str]:
@@ -103,12 +105,21 @@ class WholeNumbers(ArrowLexicon):
 def cut(batch: pa.RecordBatch, columns: Columns) -> Iterator[pa.RecordBatch]:
     """Yield a batch in as many as it takes to number the ids and causes of each together."""
     cause = _column(batch, columns.cause)
-    count = pc.sum(pc.list_value_length(cause)).as_py() or 0 if _is_list(cause.type) else len(batch)
-    if len(batch) + count <= MOST_TOGETHER or len(batch) < 2:
+    if len(batch) + _entries(cause) <= MOST_TOGETHER or len(batch) < 2:
         yield batch
     else:
         yield from cut(batch.slice(0, len(batch) // 2), columns)
         yield from cut(batch.slice(len(batch) // 2), columns)
+
+
+def _entries(cause: pa.Array) -> int:
+    """Return how many causes a column holds at most: of a stamp each takes a byte or more."""
+    if _is_list(cause.type) and len(cause):
+        offsets = cause.offsets.to_numpy()
+        return int(offsets[-1] - offsets[0])  # those of null lists included
+    if pa.types.is_binary(cause.type) or pa.types.is_large_binary(cause.type):
+        return int(cause.total_values_length)
+    return len(cause)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -127,7 +138,10 @@ def read_batch(setup: Setup, batch: pa.RecordBatch) -> CodedRows:
 def read_stamped(setup: Setup, batch: pa.RecordBatch) -> StampedRows:
     """Return what the stamps of a batch say."""
     names = (setup.columns.sender, setup.columns.destination, setup.columns.cause)
-    return StampedRows(setup.rosters, *(_column(batch, name) for name in names))
+    sender, destination, stamps = (_column(batch, name) for name in names)
+    if _entries(stamps) > MOST_TOGETHER:
+        raise TraceError(f"{len(batch)} rows have stamps of {_entries(stamps)} bytes; a batch holds {MOST_TOGETHER}")
+    return StampedRows(setup.rosters, sender, destination, stamps)
 
 
 def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> CodedRows:
@@ -157,7 +171,9 @@ def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints, array
         values = _whole(message, causes)
         if values is not None:
             return *values, None
-    both = pa.concat_arrays([id_texts(message), id_texts(causes)])
+    both = id_texts(message)
+    if len(causes):
+        both = pa.concat_arrays([both, id_texts(causes)])
     offsets = np.frombuffer(both.buffers()[1] or bytes(8), np.int64)[both.offset :][: len(both) + 1]
     data = np.frombuffer(both.buffers()[2] or b"", np.uint8)
     codes, first = _distinct(both, offsets, data)
@@ -216,8 +232,10 @@ def _flat_causes(column: pa.Array) -> tuple[Ints, pa.Array] | None:
     if pa.types.is_null(column.type):
         return np.zeros(len(column) + 1, np.int32), column.slice(0, 0)
     if _is_list(column.type):
-        lengths = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-        flat = pc.list_flatten(column)
+        offsets, flat = column.offsets.to_numpy(), column.flatten()
+        if not column.null_count:
+            return (offsets - offsets[0]).astype(np.int32), flat  # above 32 bits the batch is refused
+        lengths = np.where(column.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
     elif pa.types.is_integer(column.type) or _is_text(column.type):
         if _is_text(column.type) and pc.any(pc.starts_with(column, "[")).as_py():
             return None  # an array of JSON in a text
@@ -226,7 +244,7 @@ def _flat_causes(column: pa.Array) -> tuple[Ints, pa.Array] | None:
         lengths, flat = column.is_valid().to_numpy(zero_copy_only=False), column.drop_null()
     else:
         return None
-    starts = np.zeros(len(column) + 1, np.int32)  # above 32 bits the batch is refused
+    starts = np.zeros(len(column) + 1, np.int32)
     np.cumsum(lengths, out=starts[1:])
     return starts, flat
 
@@ -314,14 +332,13 @@ class Leaving:
 def leaving(outcomes: Outcomes) -> Leaving:
     """Return outcomes as Arrow columns, for the rows that leave."""
     made, count = outcomes.columns(), len(outcomes)
-    position, seconds = np.asarray(made.position), np.asarray(made.held_seconds)
-    unplaced, timeless = position == 0, np.isnan(seconds)
+    unplaced, timeless = np.asarray(made.position) == 0, np.isnan(made.held_seconds)
     columns = [
-        OUTCOME_NAMES.take(pa.array(np.asarray(made.kind))),
-        pa.array(position, mask=unplaced if unplaced.any() else None),
+        OUTCOME_NAMES.take(_numbers(made.kind, pa.int8())),
+        pa.array(np.asarray(made.position), mask=unplaced) if unplaced.any() else _numbers(made.position, pa.int64()),
         _waited(made, outcomes.lexicon),  # type: ignore[arg-type]
-        pa.array(np.asarray(made.held_for)),
-        pa.nulls(count, pa.float64()) if timeless.all() else pa.array(seconds, mask=timeless),
+        _numbers(made.held_for, pa.int64()),
+        pa.nulls(count, pa.float64()) if timeless.all() else pa.array(np.asarray(made.held_seconds), mask=timeless),
         _sparse(made.reason, count),
         _missing(made.missing, count),
         _sparse(made.blocker, count),
@@ -329,9 +346,19 @@ def leaving(outcomes: Outcomes) -> Leaving:
     return Leaving(np.asarray(made.ticket), columns)
 
 
+def _numbers(values: array[int], kind: pa.DataType) -> pa.Array:
+    """Return numbers as a column over their own memory; `pa.array` takes twice as long to find out what they are."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def _lists(starts: array[int] | Ints, flat: pa.Array) -> pa.ListArray:
+    """Return texts as lists: list n begins at `starts[n]` and ends where the next one begins."""
+    return pa.Array.from_buffers(TEXTS, len(starts) - 1, [None, pa.py_buffer(starts)], children=[flat])
+
+
 def _waited(made: OutcomeColumns, lexicon: Lexicon | None) -> pa.ListArray:
     """Return the causes that rows waited for."""
-    numbers, texts = np.asarray(made.waited), pa.array(made.texts, pa.string())
+    numbers, texts = np.asarray(made.waited), pa.array(made.texts, TEXT) if made.texts else NO_TEXTS
     if len(texts) == len(numbers):
         flat = texts  # all by name, in order
     elif not isinstance(lexicon, ArrowLexicon):
@@ -343,15 +370,17 @@ def _waited(made: OutcomeColumns, lexicon: Lexicon | None) -> pa.ListArray:
         both = pa.concat_arrays([lexicon.taken(np.unique(numbers[numbers >= 0])), texts])
         known = np.unique(numbers[numbers >= 0])
         flat = both.take(pa.array(np.where(numbers < 0, len(known) - 1 - numbers, np.searchsorted(known, numbers))))
-    return pa.ListArray.from_arrays(pa.array(np.asarray(made.waited_starts)), flat)
+    return _lists(made.waited_starts, flat)
 
 
 def _missing(missing: Mapping[int, Sequence[str]], count: int) -> pa.ListArray:
-    lengths = np.zeros(count + 1, np.int32)
+    starts = np.zeros(count + 1, np.int32)
+    if not missing:
+        return _lists(starts, NO_TEXTS)
     for place, names in missing.items():
-        lengths[place + 1] = len(names)
+        starts[place + 1] = len(names)
     flat = [name for place in sorted(missing) for name in missing[place]]
-    return pa.ListArray.from_arrays(pa.array(np.cumsum(lengths, dtype=np.int32)), pa.array(flat, pa.string()))
+    return _lists(np.cumsum(starts, dtype=np.int32), pa.array(flat, TEXT))
 
 
 def _sparse(texts: Mapping[int, str], count: int) -> pa.StringArray:
@@ -390,8 +419,9 @@ def in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     Spark hands moments over in the zone of its session, and takes them back in UTC alone.
     """
-    types = [_utc(kind) for kind in batch.schema.types]
-    if types == batch.schema.types:
+    kinds = batch.schema.types
+    types = [_utc(kind) for kind in kinds]
+    if types == kinds:
         return batch
     columns = [c if c.type == kind else c.cast(kind) for c, kind in zip(batch.columns, types, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

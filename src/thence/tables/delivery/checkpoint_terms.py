@@ -35,7 +35,7 @@ def refuse_earlier(checkpoint: str | os.PathLike[str]) -> None:
 
 
 def made_with(setup: Setup, schema: pa.Schema) -> Row:
-    """Say what a checkpoint is made with."""
+    """Describe what a checkpoint is made with."""
     names = setup.columns
     columns = [names.run, names.destination, names.message, names.sender, names.time, names.cause]
     return {

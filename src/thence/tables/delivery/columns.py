@@ -142,7 +142,7 @@ class Columns:
         return self.with_key([name for name in (self.run, self.destination) if name in present or name in needed])
 
     def refuse(self, key: Key) -> str | None:
-        """Say why a row with this key cannot be delivered, or None."""
+        """Explain why a row with this key cannot be delivered, or None."""
         for name, value in zip(self.key, key, strict=True):
             if value is None and name != self.run:
                 return f"no {name}"

@@ -4,7 +4,7 @@
 
 *Invariant.* The rows on a cycle with a new row are those that it waits for and that wait for it, by way of held rows.
 What it waits for and what waits for it are walked in turn, so that the smaller side decides. Where that takes long and
-rows to come are known, a look at all of them at once says which can be on a cycle at all (`possible_cycles_cy.py`).
+rows to come are known, a look at all of them at once says which can be on a cycle at all (`possible_cycles.py`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ try:
 except ModuleNotFoundError:
     from thence import _cython as cython
 
+from thence.core.model.strong_components_cy import ALONE, number_components
 from thence.tables.delivery.outcome_cy import longer
-from thence.tables.delivery.possible_cycles_cy import ALONE, Outlook, number_components
+from thence.tables.delivery.possible_cycles import Outlook
 
 if cython.compiled:
     from cython.cimports.thence.tables.delivery.coded_rows_cy import CodedRows

@@ -330,8 +330,8 @@ class Rule(Waits):
             elif self.need_waited[need]:
                 out.waits_for_text(self.name(self.need_code[need], self.need_number[need]))
             need = self.need_next[need]
-        if self.told:
-            for text in self.told.get(row, ()):
+        if self.waited_names:
+            for text in self.waited_names.get(row, ()):
                 out.waits_for_text(text)
 
     @cython.cfunc

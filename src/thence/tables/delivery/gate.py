@@ -31,6 +31,7 @@ from thence.tables.delivery.outcome import KINDS, PLACED, Kind
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
+from thence.tables.delivery.setup import ASK_AT_ONCE
 
 if TYPE_CHECKING:
     from thence.tables.delivery.gate_map import Map
@@ -47,8 +48,6 @@ Fate = Literal["done", "skipped", "dead"]
 """what a run decided of a row"""
 Identity = tuple[str | None, Any, int]
 """a row's causal order, source and number"""
-BATCH = 1000
-"""ids that `known` is asked for at once: databases bound the length of a list"""
 SKIPPED = "it was skipped"
 
 
@@ -72,7 +71,7 @@ class Gate:
         on_missing: Fetch | None = None,
         on_error: OnError = "hold",
     ) -> None:
-        """Say what rows tell of their causes, and how many handlers run at once.
+        """Configure how rows name their causes, and how many handlers run at once.
 
         Args:
             by: `depends_on` (explicit causes), `clock` or `stamp`, as for `thence.Orderer`.
@@ -293,7 +292,7 @@ class Gate:
                     del self._missed[name]
                     continue
                 found.append(name)
-                if len(found) == BATCH:
+                if len(found) == ASK_AT_ONCE:
                     break
             self._asking = bool(found)
             return found

@@ -18,7 +18,7 @@ class TurnRefused(TraceError):
     """A row does not get its turn: `outcome` says duplicate, quarantined or blocked, `reason` says why."""
 
     def __init__(self, outcome: str, reason: str) -> None:
-        """Say what became of the row instead."""
+        """Describe what became of the row instead."""
         super().__init__(f"{outcome}: {reason}")
         self.outcome, self.reason = outcome, reason
 

@@ -146,7 +146,7 @@ class Map:
         self.out.append(Handled(entry.row, outcome, ended.result, ended.error, reason, ended.attempts))
 
     def _next(self) -> str:
-        """Say what to do: `read`, `ask`, `wait` for an event, or `end`."""
+        """Return what to do: `read`, `ask`, `wait` for an event, or `end`."""
         gate = self.gate
         if self.error is not None:
             raise self.error

@@ -11,7 +11,7 @@ cdef double[::1] NO_DOUBLES
 cdef class Held:
     cdef readonly Py_ssize_t held
     cdef dict labels
-    cdef dict told
+    cdef dict waited_names
     cdef dict by_ticket
     cdef int head
     cdef int tail

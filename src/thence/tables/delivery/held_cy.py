@@ -64,7 +64,7 @@ class Held:
     def hold_nothing(self) -> None:
         """Forget all held rows, and their memory."""
         self.held = 0
-        self.labels, self.told, self.by_ticket = {}, {}, None
+        self.labels, self.waited_names, self.by_ticket = {}, {}, None
         self.head = self.tail = self.rows_used = self.rows_free = self.needs_used = self.needs_free = 0
         self.row_ticket = self.row_number = self.row_came = self.row_key = self.need_number = NO_LONGS
         self.row_since = self.row_ahead = NO_DOUBLES
@@ -147,9 +147,9 @@ class Held:
                 last = self.need_next[last]
             self.need_next[last], self.needs_free = self.needs_free, self.row_needs[row]
             self.row_needs[row] = 0
-        if self.labels or self.told:
+        if self.labels or self.waited_names:
             self.labels.pop(row, None)
-            self.told.pop(row, None)
+            self.waited_names.pop(row, None)
         if self.row_queued[row]:
             self.row_state[row] = GONE
             return
@@ -245,7 +245,7 @@ class Held:
             need = self.need_next[need]
         return HeldRow(
             self.row_ticket[row], self.labels.get(row), self.row_code[row], self.row_number[row], self.row_since[row],
-            self.row_ahead[row], self.row_came[row], self.pairs(row, False), waited, self.told.get(row, ()),
+            self.row_ahead[row], self.row_came[row], self.pairs(row, False), waited, self.waited_names.get(row, ()),
         )  # fmt: skip
 
     # -- heaps -----------------------------------------------------------------------------------------------------

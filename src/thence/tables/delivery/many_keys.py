@@ -222,16 +222,16 @@ class ManyKeys:
 
     def _split(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], out: Leaving) -> pa.RecordBatch:
         """Pick the rows that leave, and hold the others."""
-        counts = [each.left for each in going]
-        places = out.tickets + np.repeat([each.start - each.came - 1 for each in going], counts)
-        old = np.flatnonzero(places < np.repeat([each.start for each in going], counts))
+        number, came, start, counts = np.array(going, np.int64).reshape(-1, 4).T
+        places = out.tickets + np.repeat(start - came - 1, counts)
+        old = np.flatnonzero(out.tickets <= np.repeat(came, counts))
         if len(places) - len(old) < len(rows):
             here = np.ones(len(rows), bool)
             here[np.delete(places, old)] = False
             self._hold(rows, spans, going, np.flatnonzero(here))
         picked = rows
         if len(old):
-            ids = row_ids(np.repeat([each.number for each in going], counts)[old], out.tickets[old])
+            ids = row_ids(np.repeat(number, counts)[old], out.tickets[old])
             self._note(ids)
             picked = pa.concat_batches([rows, self.held.pop(ids)])
             places[old] = len(rows) + np.arange(len(old))
@@ -286,18 +286,22 @@ def delivered(
     key: Sequence[str],
     drop: Sequence[str] = (),
     carried: Sequence[str] | None = None,
+    starts: Longs | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a batch that leave, key after key, given rows sorted by key and arrival.
 
     `key`: the columns that say it; `drop`: columns that are not the caller's; `carried`: the columns that come out, all
-    others if not given. A key may go on in the next batch: memory follows one batch and what its keys hold.
+    others if not given; `starts`: where each key begins among all rows, found by their values if not given. A key may
+    go on in the next batch: memory follows one batch and what its keys hold.
     """
-    keys, number = ManyKeys(setup), -1
+    keys, number, taken = ManyKeys(setup), -1, 0
     last: Key | None = None
     for batch in chain.from_iterable(cut(batch, setup.columns) for batch in batches):
-        starts = runs(batch, key)
-        values = [batch.column(name).take(pa.array(starts)).to_pylist() for name in key]
-        found: list[Key] = list(zip(*values, strict=True)) if key else [()] * len(starts)
+        begins = runs(batch, key) if starts is None else _within(starts, taken, taken + len(batch))
+        taken += len(batch)
+        places = pa.array(begins)
+        values = [batch.column(name).take(places).to_pylist() for name in key]
+        found: list[Key] = list(zip(*values, strict=True)) if key else [()] * len(begins)
         if not found:
             continue
         if last is not None and same_key(found[0]) != same_key(last):
@@ -311,7 +315,7 @@ def delivered(
                 number += 1
                 keys.begin(number, each)
         last = found[-1]
-        bounds = [*starts.tolist(), len(batch)]
+        bounds = [*begins.tolist(), len(batch)]
         if KNOWN in batch.schema.names:
             batch, bounds = _without_known(keys, batch, first, bounds)
         spans = [Span(first + n, *span) for n, span in enumerate(pairwise(bounds))]
@@ -324,6 +328,12 @@ def delivered(
         rest = keys.end(number)
         if rest is not None:
             yield rest
+
+
+def _within(starts: Longs, first: int, last: int) -> Longs:
+    """Return where keys begin among the rows from one place to another, counted from the first of them."""
+    inside = starts[np.searchsorted(starts, first, "right") : np.searchsorted(starts, last)]
+    return np.concatenate([[first], inside])[: last - first] - first
 
 
 def _without_known(

@@ -34,7 +34,7 @@ def receiver_of(reading: Reading, policy: Policy, destination: int) -> ForeignRu
 
 
 def refusal(reading: Reading) -> str:
-    """Say why a row cannot go without its causes."""
+    """Explain why a row cannot go without its causes."""
     return f"protocol {reading.protocol} does not share the delivery rule that releases need"
 
 

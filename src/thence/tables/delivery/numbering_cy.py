@@ -8,10 +8,14 @@
 
 A hash table with open addressing over Arrow's own buffers: no value becomes an object. Values are hashed a block at a
 time and their places in the table read ahead, since most of the time goes into waiting for memory.
+
+The hash depends on two secret numbers of the process, since chosen ids that all have one hash would make every one of
+them walk past all before it. The numbers that values get do not depend on the hash.
 """
 
 from __future__ import annotations
 
+import os
 from array import array
 
 try:
@@ -23,8 +27,10 @@ from thence.tables.delivery.reading_cy import nested
 
 HASHED_AHEAD = cython.declare(cython.int, 64)
 """Values whose places in the table are read ahead."""
-FACTOR = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+HALF_BITS = cython.declare(cython.ulonglong, (1 << 32) - 1)
 ALL_BITS = cython.declare(cython.ulonglong, (1 << 64) - 1)
+SECRETS = (int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8)) | 1)
+"""Where a hash begins, and its factor."""
 
 
 @cython.final
@@ -43,6 +49,8 @@ class Numbering:
     hashes: cython.ulonglong[::1]
     count: cython.int
     mask: cython.ulonglong
+    secret: cython.ulonglong
+    factor: cython.ulonglong
 
     def __init__(self, offsets: object, data: object, valid: object, slots: object, first: object) -> None:
         """Take buffers. `valid`: whether each value is there, empty if all are.
@@ -53,6 +61,7 @@ class Numbering:
         self.slots, self.first = memoryview(slots), memoryview(first)
         self.hashes = memoryview(array("Q", bytes(8 * HASHED_AHEAD)))
         self.mask, self.count = len(self.slots) - 1, 0
+        self.secret, self.factor = SECRETS
 
     def codes(self, into: object) -> int:
         """Write the number of each value, -1 where there is none; return how many numbers there are."""
@@ -103,7 +112,7 @@ class Numbering:
     @cython.exceptval(check=False)
     def _hash(self, at: cython.longlong, end: cython.longlong) -> cython.ulonglong:
         """Return 64 bits of a value, eight of its bytes at a time."""
-        found: cython.ulonglong = end - at
+        found: cython.ulonglong = self.secret ^ (end - at)
         word: cython.ulonglong
         last: cython.longlong
         while at < end:
@@ -111,9 +120,27 @@ class Numbering:
             while at < last:
                 word = (word << 8) | self.byte[at]
                 at += 1
-            found = ((found ^ word) * FACTOR) & ALL_BITS
-            found ^= found >> 32
+            found = _folded(found ^ word, self.factor)
         return found
+
+    def hashed(self, value: cython.Py_ssize_t) -> int:
+        """Return the hash of a value: for tests."""
+        return self._hash(self.offset[value], self.offset[value + 1])
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _folded(one: cython.ulonglong, other: cython.ulonglong) -> cython.ulonglong:
+    """Return the upper half of a product xor its lower half: every bit of a word counts in every bit of the hash.
+
+    With the lower half alone, ids that differ in their first bytes only would have hashes that end alike.
+    """
+    low: cython.ulonglong = (one & HALF_BITS) * (other & HALF_BITS)
+    left: cython.ulonglong = (one >> 32) * (other & HALF_BITS) + (low >> 32)
+    right: cython.ulonglong = (one & HALF_BITS) * (other >> 32) + (left & HALF_BITS)
+    high: cython.ulonglong = (one >> 32) * (other >> 32) + (left >> 32) + (right >> 32)
+    return high ^ (((right << 32) | (low & HALF_BITS)) & ALL_BITS)
 
 
 def id_flags(offsets: object, data: object, first: object) -> array | None:

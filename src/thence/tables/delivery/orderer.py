@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import base64
 import json
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from math import nan
 
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field, Fields, Json
@@ -24,12 +27,13 @@ from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.outcome import WAITING_COLUMNS
-from thence.tables.delivery.outcome_cy import Outcome
+from thence.tables.delivery.outcome_cy import Outcome, Outcomes
 from thence.tables.delivery.packed_stamps import read_together
 from thence.tables.delivery.packing import Texts, pack, unpack
 from thence.tables.delivery.policy import Policy, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
 from thence.tables.delivery.rule_state import resumed, state_of
+from thence.tables.delivery.setup import ASK_AT_ONCE, check_known
 from thence.tables.delivery.state import decode_state as decode_state
 from thence.tables.delivery.state import encode_state as encode_state
 from thence.tables.delivery.state import ints, spans
@@ -58,8 +62,9 @@ class Orderer:
         when_full: WhenFull | None = None,
         max_jump: float | None = None,
         filter_limit: int | None = None,
+        known: Callable[[list[str]], Iterable[str]] | None = None,
     ) -> None:
-        """Say what rows tell of their causes, and what to do about causes that do not come.
+        """Configure how rows name their causes, and what happens to rows whose causes do not come.
 
         Args:
             by: what rows say about their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp`
@@ -78,6 +83,8 @@ class Orderer:
             when_full: what happens beyond `held_limit`: `fail`, or `release` the oldest row.
             max_jump: ignore a row's time if it is more than this many seconds ahead, until a second row confirms it.
             filter_limit: with `remember`: how many fingerprints of a key are kept before it is an error.
+            known: `known(ids)` returns those of the ids that count as delivered. It is asked for causes of which
+                nothing has arrived, once per id and key, as in `Gate`.
         """
         self.by, self.separator = by, separator
         self.rosters = rosters_of(by, roster)
@@ -86,8 +93,14 @@ class Orderer:
             policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
             when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
         ).of(by)  # fmt: skip
+        if known is not None:
+            check_known(by)
+        self.known = known
         self.keys: dict[Key, Rule] = {}
         self._held: dict[Key, dict[int, Fields]] = {}
+        self._wanted: dict[Key, dict[str, None]] = {}  # ids to ask for
+        self._asked: dict[Key, set[str]] = {}  # ids that `known` did not name
+        self._left: list[Out] = []  # rows that left in a call of which `known` raised
 
     def push(self, row: Fields) -> list[Out]:
         """Take the next row; return the rows that leave now, in order.
@@ -103,7 +116,29 @@ class Orderer:
         )
         held = self._held[key]
         held[rule.rows + 1] = row
-        return [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
+        out = [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
+        return out if self.known is None else self._after_asking(key, out, self.known)
+
+    def _after_asking(self, key: Key, out: list[Out], known: Callable[[list[str]], Iterable[str]]) -> list[Out]:
+        """Ask for the causes of the last row of which nothing has arrived; return what leaves.
+
+        If `known` raises, the ids are asked for and `out` is returned at the next row.
+        """
+        self._left += out
+        rule = self.keys[key]
+        held, asked, wanted = self._held[key], self._asked.setdefault(key, set()), self._wanted.setdefault(key, {})
+        if rule.rows in held:
+            wanted |= dict.fromkeys(name for name in rule.unarrived(rule.rows) if name not in asked)
+        while wanted:
+            ids = list(islice(wanted, ASK_AT_ONCE))
+            there = set(map(str, known(ids)))
+            asked |= set(ids) - there
+            for name in ids:
+                del wanted[name]
+            met = rule.met_elsewhere([name for name in ids if name in there])
+            self._left += [_joined(held.pop(o.ticket), o) for o in met]
+        left, self._left = self._left, []
+        return left
 
     def push_all(self, rows: Sequence[Fields]) -> list[Out]:
         """Take the next rows; return those that leave, as `push` of each would. Stamps are read together.
@@ -114,28 +149,41 @@ class Orderer:
         if self.by != "stamp":
             return [each for row in rows for each in self.push(row)]
         out: list[Out] = []
-        names, start = self.columns, 0
+        start = 0
         for stop, key in self._runs(rows):
-            some, start = rows[start:stop], stop
-            rule, held, refused = self._rule(key), self._held[key], names.refuse(key)
-            columns = ([row.get(name) for row in some] for name in (names.sender, names.destination, names.cause))
-            reads = [refused] * len(some) if refused is not None else read_together(rule.reading, *columns)
-            for row, read in zip(some, reads, strict=True):
-                held[rule.rows + 1] = row
-                for o in rule.push(read, row.get(names.message), seconds(row.get(names.time))):
-                    out.append(_joined(held.pop(o.ticket), o))
+            out += self._stamped(key, rows[start:stop])
+            start = stop
         return out
 
+    def _stamped(self, key: Key, rows: Sequence[Fields]) -> list[Out]:
+        """Take the next rows of one key, with their stamps read together."""
+        names, rule = self.columns, self._rule(key)
+        held, refused, first = self._held[key], names.refuse(key), rule.rows + 1
+        sender, destination, cause = (
+            [row.get(name) for row in rows] for name in (names.sender, names.destination, names.cause)
+        )
+        if refused is not None:
+            cause = [None] * len(rows)
+        coded = read_together(rule.reading, sender, destination, cause)
+        times = array("d", [_seconds(row.get(names.time)) for row in rows])
+        outcomes = Outcomes(max(len(rows), 4), coded.lexicon)
+        held.update(zip(range(first, first + len(rows)), rows, strict=True))
+        rule.take(coded, 0, len(rows), times, outcomes, 0, refused)
+        return [_joined(held.pop(o.ticket), o) for o in outcomes.listed()]
+
     def _key(self, row: Fields) -> Key:
-        if not isinstance(row, Mapping):
-            raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
+        _check_row(row)
         return tuple([row.get(name) for name in self.columns.key])
 
     def _runs(self, rows: Sequence[Fields]) -> Iterator[tuple[int, Key]]:
         """Yield where each run of rows of one key ends, and the key."""
+        for row in rows:
+            if type(row) is not dict:  # the usual row is known by one comparison
+                _check_row(row)
+        columns = [[row.get(name) for row in rows] for name in self.columns.key]
+        keys: list[Key] = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
         last: Key | None = None
-        for place, row in enumerate(rows):
-            key = self._key(row)
+        for place, key in enumerate(keys):
             if last is not None and key != last:
                 yield place, last
             last = key
@@ -171,7 +219,7 @@ class Orderer:
 
     def finish(self) -> list[Out]:
         """Return what still waits as `blocked`, and forget it: the input has ended."""
-        out = []
+        out, self._left = self._left, []
         for key, rule in self.keys.items():
             held = self._held[key]
             out += [_joined(held.pop(outcome.ticket), outcome) for outcome in rule.finish()]
@@ -256,6 +304,17 @@ def check_given(cause: str | None, key: Iterable[Field] | None) -> None:
         raise MisuseError("give_up takes a cause that will not come, a key to release, or both")
     if isinstance(key, str):
         raise MisuseError(f"key is {key!r}; one value for each key column is accepted, as in key=({key!r},)")
+
+
+def _check_row(row: object) -> None:
+    if not isinstance(row, Mapping):
+        raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
+
+
+def _seconds(time: Field) -> float:
+    """Return an event time for a batch; NaN for none."""
+    found = seconds(time)
+    return nan if found is None else found
 
 
 def _joined(row: Fields, outcome: Outcome) -> Out:

@@ -63,7 +63,7 @@ class Waiting(NamedTuple):
 
 
 def counts_all(sender: str, wanted: int, seen: int) -> str:
-    """Say that a clock seems to count messages that do not come here."""
+    """Return the reason: a clock seems to count messages that do not come here."""
     return (
         f"component {sender} says {wanted}, and {seen} messages of {sender} came here: looks like a clock that counts "
         "all events"

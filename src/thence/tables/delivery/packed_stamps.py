@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Sequence, Sized
+from collections.abc import Sequence, Sized
 from itertools import accumulate
 
 from thence.core.model.plain import Field
 from thence.core.model.roster import Roster
 from thence.core.protocols.stamps_cy import StampColumns, read_stamps
+from thence.tables.delivery.coded_rows_cy import CodedRows, Lexicon
 from thence.tables.delivery.reading import Read, Reading
 
 
@@ -24,20 +25,26 @@ def read_packed(rosters: Sequence[Roster], data: object, offsets: object, destin
 
 def read_together(
     reading: Reading, senders: Sequence[Field], destinations: Sequence[Field], stamps: Sequence[Field]
-) -> list[Read | str]:
+) -> CodedRows:
     """Read the stamps of rows of one key."""
     roster = reading.rosters[0]
     texts = [bytes(stamp) if isinstance(stamp, bytes | bytearray | memoryview) else b"" for stamp in stamps]
-    here = array("i", [roster.position(each) if each in roster else -1 for each in destinations])
+    here = _positions(roster, destinations)
     read = read_packed(reading.rosters, b"".join(texts), array("q", [0, *accumulate(map(len, texts))]), here)
-    found: list[Read | str] = []
-    for place, (sender, destination, stamp) in enumerate(zip(senders, destinations, stamps, strict=True)):
-        code, source = read.protocols[place], read.senders[place]
-        known = reading.entry is not None and code == reading.entry.protocol.code  # the first stamp settles it
-        if known and (sender is None or sender == roster.name(source)):
-            needs = slice(read.starts[place], read.starts[place + 1])
-            sources: list[Hashable] = [*read.sources[needs]]
-            found.append((None, source, read.numbers[place], sources, read.counts[needs].tolist(), None))
-        else:
-            found.append(reading.read(None, sender, destination, stamp))
+    own, names, odd = read.senders, roster.names, dict[int, Read | str]()
+    settled = None if reading.entry is None else reading.entry.protocol.code
+    for place, (sender, code) in enumerate(zip(senders, read.protocols, strict=True)):
+        if code != settled or (sender is not None and sender != names[own[place]]):
+            odd[place], own[place] = reading.read(None, sender, destinations[place], stamps[place]), -1
+            settled = None if reading.entry is None else reading.entry.protocol.code  # the first stamp settles it
+    return CodedRows(Lexicon(list(range(len(roster)))), own, read.starts, read.sources, odd, read.numbers, read.counts)
+
+
+def _positions(roster: Roster, names: Sequence[Field]) -> array[int]:
+    """Return the positions of processes in a roster, -1 where one is not in it; neighbours are often the same."""
+    found, last, position = array("i"), None, -1
+    for name in names:
+        if name is not last:
+            last, position = name, roster.position(name) if name in roster else -1
+        found.append(position)
     return found

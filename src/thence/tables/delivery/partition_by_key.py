@@ -33,25 +33,28 @@ def by_key(
     `key` are the columns of the key, as long as `rows`; they need not be among its columns. `number` gives the keys
     their numbers, given the place of the first row of each, in the order in which they come first.
     """
+    code = codes([_hashable(values) for values in key])
     places = in_order(rows, order) if order else np.arange(len(rows))
-    code = _by_first(codes([_hashable(values) for values in key])[places])
-    firsts = (
-        np.flatnonzero(np.concatenate([[True], code[1:] > np.maximum.accumulate(code)[:-1]])) if len(code) else code
-    )
-    numbers = number(places[firsts])[code]
+    if order:
+        code = _by_first(code[places])
+    numbers = number(places[_changes(np.maximum.accumulate(code))])[code]
     together = np.argsort(numbers, kind="stable")
     places, numbers = places[together], numbers[together]
     table = rows if bool((places[1:] > places[:-1]).all()) else rows.take(pa.array(places))
-    starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]])) if len(code) else code
+    starts = _changes(numbers)
     return Parted(table, numbers[starts].tolist(), [*starts.tolist(), len(code)])
+
+
+def _changes(values: Longs) -> Longs:
+    """Return the places of values that differ from the one before; the first one does."""
+    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])[: len(values)]
 
 
 def runs(rows: pa.RecordBatch, key: Sequence[str]) -> Longs:
     """Return where runs of rows with the same key begin."""
     if not key:
         return np.zeros(min(len(rows), 1), np.int64)
-    code = codes([_hashable(rows.column(name)) for name in key])
-    return np.flatnonzero(np.concatenate([np.ones(min(len(rows), 1), bool), code[1:] != code[:-1]]))
+    return _changes(codes([_hashable(rows.column(name)) for name in key]))
 
 
 def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Longs:
@@ -67,18 +70,23 @@ def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Longs:
 
 def codes(columns: Sequence[pa.Array]) -> Longs:
     """Return a number for each row, the same for rows that are alike, in the order in which they come first."""
-    code = np.zeros(len(columns[0]), np.int64)
-    for values in columns:
-        coded = pc.dictionary_encode(values, null_encoding="encode")
-        code = _by_first(code * len(coded.dictionary) + coded.indices.to_numpy(zero_copy_only=False))
+    first, *others = columns
+    code, _ = _encoded(first)
+    for values in others:
+        more, count = _encoded(values)
+        code = _by_first(code * count + more)
     return code
+
+
+def _encoded(values: pa.Array) -> tuple[Longs, int]:
+    """Return values as numbers in the order in which they come first, and how many there are."""
+    coded = pc.dictionary_encode(values, null_encoding="encode")
+    return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(coded.dictionary)
 
 
 def _by_first(code: Longs) -> Longs:
     """Number values in the order in which they come first."""
-    coded = pa.array(code).dictionary_encode()
-    found: Longs = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+    return _encoded(pa.array(code))[0]
 
 
 def _hashable(values: pa.Array | pa.ChunkedArray) -> pa.Array:

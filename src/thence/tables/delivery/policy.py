@@ -121,15 +121,15 @@ class Policy:
     # -- why a row is let go, as sentences -------------------------------------------------------------------------
 
     def after_so_many_rows(self) -> str:
-        """Say that enough rows have come."""
+        """Return the reason: enough rows have come."""
         return f"after {self.after_rows} later rows"
 
     def after_so_long(self) -> str:
-        """Say that enough event time has passed."""
+        """Return the reason: enough event time has passed."""
         return f"after {self.after_seconds:g} s of event time"
 
     def too_many_forgotten(self) -> str:
-        """Say that too many ids were forgotten."""
+        """Return the reason: too many ids were forgotten."""
         return (
             f"more than {self.filter_limit} ids beyond the last {self.remember} were delivered: filter_limit is "
             "reached; a larger one, or none, is accepted"
@@ -144,7 +144,7 @@ class Policy:
         return f"its time is {ahead:g} s ahead of the key's, more than {self.max_jump:g}: not counted"
 
     def too_many(self) -> str:
-        """Say that too many rows were held."""
+        """Return the reason: too many rows were held."""
         return f"since more than {self.held_limit} rows were held"
 
 

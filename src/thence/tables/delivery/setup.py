@@ -11,6 +11,18 @@ from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading
 
+ASK_AT_ONCE = 1000
+"""ids that `known` is asked for at once: databases bound the length of a list"""
+
+
+def check_known(by: By) -> None:
+    """Refuse known ids where causes have numbers instead of ids."""
+    if by != "depends_on":
+        raise MisuseError(
+            Argument("known"), " goes with ", Argument("by", "depends_on"), "; ", Argument("by", by),
+            " names its causes by number",
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -22,14 +34,6 @@ class Setup:
     policy: Policy
     separator: str | None = None
     """Between the ids of a text that names several causes."""
-
-    def check_known(self) -> None:
-        """Refuse known ids where causes have numbers instead of ids."""
-        if self.by != "depends_on":
-            raise MisuseError(
-                Argument("known"), " goes with ", Argument("by", "depends_on"), "; ", Argument("by", self.by),
-                " names its causes by number",
-            )  # fmt: skip
 
     def reading(self) -> Reading:
         """Return a reader of causes, with nothing read yet."""

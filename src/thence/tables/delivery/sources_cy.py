@@ -114,7 +114,7 @@ class Sources(Codes):
             need = self.new_need(row, need, each[0], each[1], waited)
         self.row_since[row], self.row_ahead[row], self.row_came[row] = held.since, held.ahead, held.came
         if held.code < 0:
-            self.told[row] = held.names
+            self.waited_names[row] = held.names
             self.list_row(row)
         else:
             self.hold(row)

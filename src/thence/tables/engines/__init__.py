@@ -1,1 +1,1 @@
-"""Who runs a table operation: this process or Spark."""
+"""Engines of table operations: this process or Spark."""

@@ -14,8 +14,8 @@ from thence.tables.explain.scene import Finding, Scene
 from thence.tables.explain.sentence import VERBS
 
 
-def diagram(scene: Scene, *, limit: int = 12) -> str:
-    """Draw a scene and the first of its findings."""
+def diagram(scene: Scene, *, limit: int = 12, width: int | None = None) -> str:
+    """Draw a scene and the first of its findings; where columns are wider than `width`, one row below the other."""
     finding = scene.findings[0] if scene.findings else None
     on_path = {(step.process, step.index) for step in (finding.path if finding else None) or ()}
     drawn = scene.events[:limit]
@@ -29,6 +29,12 @@ def diagram(scene: Scene, *, limit: int = 12) -> str:
     remarks = _remarks(drawn, finding)
     for place, (event, cell) in enumerate(zip(drawn, cells, strict=True)):
         lines.append(_line(processes, widths, {event.process: cell}) + remarks.get(place, ""))
+    if width is not None and max(map(len, lines)) > width:
+        names = [visible(event.process) for event in drawn]
+        lines = [
+            f"{name.ljust(max(map(len, names)))}   {cell}{remarks.get(place, '')}"
+            for place, (name, cell) in enumerate(zip(names, cells, strict=True))
+        ]
     if len(scene.events) > limit:
         lines.append(f"... and {len(scene.events) - limit} more")
     return "\n".join(line.rstrip() for line in lines) + "\n"

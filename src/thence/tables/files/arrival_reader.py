@@ -167,6 +167,21 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable
         return _read_lines(found, by, columns)
 
 
+def read_known(path: str, by: By, columns: Columns) -> pa.Table:
+    """Return the table of ids at a file or folder that count as delivered; of a delivery, the rows with a position."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from thence.tables.delivery.outcome import PLACED
+    from thence.tables.delivery.setup import check_known
+
+    check_known(by)
+    found = read_arrivals(arrival_files(path), by, columns).table
+    if "outcome" not in found.column_names:
+        return found
+    return found.filter(pc.is_in(found.column("outcome"), pa.array(sorted(PLACED))))
+
+
 def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
     """Return the rows of JSON lines, and of records that become such rows."""
     import pyarrow as pa
@@ -304,7 +319,7 @@ def _plain_objects(block: Block) -> list[Row] | None:
 
 
 def _noted(ordered: pa.Table) -> pa.Table:
-    """Say of quarantined records what their note says: a record without an id is one that could not be read."""
+    """Give quarantined records the reason in their note: a record without an id could not be read."""
     import pyarrow.compute as pc
 
     aside = pc.and_(pc.equal(ordered.column("outcome"), "quarantined"), pc.is_valid(ordered.column("note")))
@@ -313,7 +328,7 @@ def _noted(ordered: pa.Table) -> pa.Table:
 
 
 def with_reasons(ordered: pa.Table, lines: str | None, kind: Format) -> pa.Table:
-    """Say of quarantined rows why: they are lines without an object, in the column `lines`, or records with a note."""
+    """Give quarantined rows their reason: lines without an object (column `lines`), or records with a note."""
     import pyarrow.compute as pc
 
     if kind in RECORDS:

@@ -189,7 +189,7 @@ def _has_clocks(text: str) -> bool:
 
 
 def _lacking(text: str, columns: Sequence[Column]) -> Parts | None:
-    """Say which column none of the first rows has: one that the caller named, or after some rows a required one."""
+    """Name the column that none of the first rows has: one that the caller named, or after some rows a required one."""
     names: set[str] = set()
     lines = [line for line in text.split("\n", FIRST)[:FIRST] if line.strip()]
     many = len(lines) == FIRST
@@ -208,7 +208,7 @@ def _lacking(text: str, columns: Sequence[Column]) -> Parts | None:
 
 
 def say_which(column: Column, found: Iterable[str]) -> Parts:
-    """Say which columns there are, and how to name the one that is meant."""
+    """List the columns, and explain how to name the one that is meant."""
     names = sorted(found)
     listed = ", ".join(map(visible, names[:LISTED_COLUMNS])) + (", ..." if len(names) > LISTED_COLUMNS else "")
     none = "" if column.required else f", or that none is, by {column.name}="

@@ -76,7 +76,7 @@ TraceInput = (
 def trace_input(
     data: TraceInput, columns: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None
 ) -> FileNames | InputTable | list[Event]:
-    """Tell what a trace was given as; `columns` and `kinds` are refused for events, which have neither."""
+    """Return the kind of input of a trace; `columns` and `kinds` are refused for events, which have neither."""
     if is_path(data):
         return FileNames([data])
     if (table := input_table(data)) is not None:

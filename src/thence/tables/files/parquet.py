@@ -94,7 +94,7 @@ def _part(number: int) -> str:
 
 
 def _numbered(rows: Iterable[OrderedEvent], count: int, files: int) -> Iterator[tuple[int, OrderedEvent]]:
-    """Say which part each of `count` sorted rows is in: parts of about equal length, cut only where `order` changes."""
+    """Return the part of each of `count` sorted rows: parts of about equal length, cut only where `order` changes."""
     part, share, before = 0, 1, None
     for place, row in enumerate(rows):
         if place >= count * share // files and place and row[0] != before:

@@ -26,8 +26,10 @@ DIGITS = 9
 FIXED = f"%.{DIGITS}f"
 BLOCK = 1024
 """lines that are encoded and written at once"""
+TRUSTS = "trusts"
+"""message of the row that says whom a process trusts, as its destinations"""
 Clear = tuple[tuple[str, tuple[str, ...]], ...]
-"""a stamp in the clear: messages with destinations"""
+"""a stamp in the clear: messages with destinations; of a hop, the message it is about with its source if that OKs it"""
 Sizes = tuple[int | None, int | None, int | None]
 """entries, facts and bytes of a stamp, where they are known"""
 
@@ -150,28 +152,35 @@ class EventRows:
 
 
 class HopRows(EventRows):
-    """The rows of hops: five items of one flat list for each, because the collector does not look into numbers."""
+    """The rows of hops: six items of one flat list for each, because the collector does not look into numbers."""
 
     def __init__(self, run: str, roster: Roster) -> None:
         """Start without any."""
         super().__init__(run, roster)
         self.flat: list[Any] = []
-        """time, label, source, destination, number on the link; the number is negative where the hop arrives"""
+        """time, label, source, destination, number on the link, and what the hop says in the clear, if that is kept.
+
+        The number is negative where the hop arrives. It is 0 where the failure detector speaks to the source; then the
+        destination stands for the mask of the trusted.
+        """
 
     def __len__(self) -> int:
-        return len(self.flat) // 5
+        return len(self.flat) // 6
 
     def _since(self, start: int) -> Iterator[Kept]:
         names = self.roster.names
         before, after = list(map(prefix_of, names)), list(map(suffix_of, names))
-        each = iter(self.flat[5 * start :])
-        for now, label, source, destination, number in zip(each, each, each, each, each, strict=True):
-            if number > 0:
+        each = iter(self.flat[6 * start :])
+        for now, label, source, destination, number, clear in zip(each, each, each, each, each, each, strict=True):
+            if number == 0:
+                yield now, source, "internal", TRUSTS, None, destination, None
+            elif number > 0:
                 name = f"{before[source]}{number}{after[destination]}"  # hop_name, without its calls
                 yield now, source, "send", name, label, 1 << destination, None
             else:
                 name = f"{before[source]}{-number}{after[destination]}"
-                yield now, destination, "receive", name, label, 0, None
+                copy = None if clear is None else CopyRow(name, (None, None, None), clear)
+                yield now, destination, "receive", name, label, 0, copy
 
     def take(self, roster: Roster) -> list[Event]:
         """Return the rows since the last call, which were given places, and keep them no longer."""

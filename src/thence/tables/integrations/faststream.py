@@ -29,7 +29,6 @@ from thence.errors import MisuseError
 from thence.tables.delivery.gate import Gate
 from thence.tables.delivery.gate_turn import Turn
 from thence.tables.integrations.faststream_reader import Handling, Reader, current, place_of
-from thence.tables.sources.arrival import Record
 from thence.tables.sources.headers import CAUSES, MESSAGE, read_headers
 
 RowOf = Callable[[Any], Fields | Awaitable[Fields]]
@@ -47,7 +46,7 @@ class CausalMiddleware:
     def __init__(
         self, gate: Gate, *, row: RowOf | None = None, commit_seconds: float = 1.0, ask_seconds: float = 1.0
     ) -> None:
-        """Say what orders records.
+        """Configure what orders records.
 
         Args:
             gate: how many handlers run at once (`concurrency`), where reading pauses (`held_limit`), what becomes of a
@@ -170,7 +169,7 @@ def row_of_headers(message: Any) -> Row:
     topic, partition, offset = place_of(raw)
     headers, key, value = (each() if callable(each) else each for each in (raw.headers, raw.key, raw.value))
     found = [(name, text.encode() if isinstance(text, str) else text) for name, text in headers or ()]
-    row: Row = read_headers(found, Record(None, None, topic, partition, offset), "")
+    row: Row = read_headers(found, (topic, partition, offset), "")
     return row | {"topic": topic, "partition": partition, "offset": offset, "key": key, "value": value}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from thence.core.model.strong_components_cy import ALONE, number_components
 from thence.tables.contract.numpy_types import Flags, Ints, Longs
 from thence.tables.judge import order_cy
 
@@ -55,15 +56,18 @@ def derived_order(sends: Flags, process: Ints, index: Longs, message: Ints, proc
 
 def on_cycles(sends: Flags, process: Ints, index: Longs, message: Ints, processes: int, messages: int) -> Flags:
     """Mark each delivery that lies in one strongly connected component with its send."""
-    count = len(process)
+    count, every = len(process), np.arange(len(process))
     following = _following(process, index, processes)
-    deliveries, starts = _deliveries(sends, message, messages)
+    before, sent = (np.full(count, -1, np.int64) for _ in range(2))
+    before[following[following >= 0]] = every[following >= 0]
     send_row = np.full(messages, -1, np.int64)
-    send_row[message[sends]] = np.flatnonzero(sends)
-    number, component = (np.full(count, -1, np.int64) for _ in range(2))
-    low, stack, trail, step = (np.zeros(count, np.int64) for _ in range(4))
-    order_cy.strong_components(
-        sends.view(np.uint8), message, following, deliveries, starts, number, low, component, stack, trail, step
-    )
-    marked: Flags = ~sends & (component == component[send_row[message]])
+    send_row[message[sends]] = every[sends]
+    sent[~sends] = send_row[message[~sends]]
+    causes = np.stack([before, sent], axis=1)  # the components of effects are those of causes
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.count_nonzero(causes >= 0, axis=1), out=starts[1:])
+    number, low, under = (np.zeros(count, np.int64) for _ in range(3))
+    groups = np.full(count, ALONE, np.int64)
+    number_components(starts, causes[causes >= 0], starts.copy(), number, low, under, groups)
+    marked: Flags = ~sends & (groups != ALONE) & (groups == groups[sent])
     return marked

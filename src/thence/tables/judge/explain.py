@@ -18,8 +18,8 @@ DRAWN = 24
 """Rows of a diagram at most."""
 
 
-def explanation(result: AuditResult, number: int = 1) -> str:
-    """Return a violation by its number, as a sentence and a diagram."""
+def explanation(result: AuditResult, number: int = 1, *, width: int | None = None) -> str:
+    """Return a violation by its number, as a sentence and a diagram of at most `width` columns where that can be."""
     if number < 1:
         raise MisuseError(f"violations are numbered from 1, found {number}")
     found = result.nth_violation(number)
@@ -31,17 +31,18 @@ def explanation(result: AuditResult, number: int = 1) -> str:
     events = shown_by(result.findings.events(str(row["run"]), messages), finding)
     scene = Scene(str(row["run"]), events, (finding,))
     name = f"run {row['run']}: " if len(result.run_rows) > 1 else ""
-    return f"{name}{finding.sentence}\n\n{_drawn(scene)}"
+    return f"{name}{finding.sentence}\n\n{_drawn(scene, width)}"
 
 
-def _drawn(scene: Scene) -> str:
+def _drawn(scene: Scene, width: int | None) -> str:
     """Draw a scene; of a long one the beginning and the end."""
     left_out = len(scene.events) - DRAWN
     if left_out <= 0:
-        return diagram(scene, limit=DRAWN)
+        return diagram(scene, limit=DRAWN, width=width)
     head = DRAWN // 4
     events = [*scene.events[:head], *scene.events[head + left_out :]]
-    return diagram(replace(scene, events=events), limit=DRAWN) + f"({left_out} rows after the first {head} left out)\n"
+    drawn = diagram(replace(scene, events=events), limit=DRAWN, width=width)
+    return f"{drawn}({left_out} rows after the first {head} left out)\n"
 
 
 def _how_many(result: AuditResult) -> str:

@@ -2,7 +2,8 @@
 
 Invariant. Labels are independent: happened-before within a label uses that label's rows only. A label has its own
 small codes for processes and messages, those of senders first, so that clocks have a column for each sender and none
-for a process that only delivers. Any block width gives the same answer; a narrow one only bounds the memory that
+for a process that only delivers. Small labels are scanned together: a process has a code for each of them, so that
+nothing passes from one to another. Any block width gives the same answer; a narrow one only bounds the memory that
 clocks in flight take.
 """
 
@@ -21,13 +22,16 @@ from thence.tables.judge.scan import Marks, ScanColumns, locate, match, scan, sl
 ClockType = type[np.int32] | type[np.int64]
 CLOCK_BYTES = 256 << 20
 """Clocks of messages in flight may take about this much at a time."""
+ROWS_TOGETHER = 1024
+"""Labels with fewer rows are scanned together, up to about this many rows: a scan takes 1 ms, whatever its rows."""
 
 
 @dataclass(slots=True)
 class LabelRows:
-    """Rows of one label; `row`, `processes`, `messages` lead back to the rows and codes of the run."""
+    """Rows of one label, or of several small ones; `row`, `processes`, `messages` lead back to the run's."""
 
     label: int
+    """Of several labels the first"""
     row: Longs
     sends: Flags
     process: Ints
@@ -73,25 +77,43 @@ class Copies:
     send: Longs
 
 
-def rows_by_label(rows: CodedRun, good: Flags) -> Iterator[LabelRows]:
-    """Group the usable sends and deliveries by label; every label has rows."""
+def rows_by_label(rows: CodedRun, good: Flags, *, together: int = 1) -> Iterator[LabelRows]:
+    """Group the usable sends and deliveries by label; every label has rows.
+
+    `together`: labels with fewer rows are grouped with others like them, until they have about as many.
+    """
     used = np.flatnonzero(good & (rows.kind <= DELIVER))
     labels = rows.label[used]
-    kinds = labels[:1] if len(labels) and bool(np.all(labels == labels[0])) else np.unique(labels)
-    for label in kinds.tolist():
-        chosen = used if len(kinds) == 1 else used[labels == label]
-        yield label_rows(rows, label, chosen, compact=len(kinds) > 1)
+    if len(labels) and bool(np.all(labels == labels[0])):
+        yield label_rows(rows, used, compact=False)
+    elif len(labels):
+        order = np.argsort(labels, kind="stable")
+        for group in np.split(order, _groups(labels[order], together)):
+            yield label_rows(rows, used[group], compact=True)
 
 
-def label_rows(rows: CodedRun, label: int, chosen: Longs, *, compact: bool) -> LabelRows:
-    """Return some rows as a label, with small codes of its own or with those of the run."""
+def _groups(labels: Ints, together: int) -> Longs:
+    """Return where groups of labels begin, given the ascending labels of rows; that the first begins is not said."""
+    starts = np.flatnonzero(np.concatenate([[True], labels[1:] != labels[:-1]]))
+    counts = np.diff(starts, append=len(labels))
+    large = counts >= together
+    group = (np.cumsum(counts) - counts) // together
+    # a label begins a group if it or the one before it is large, or if the rows before it fill one more group
+    begins = large[1:] | large[:-1] | (group[1:] != group[:-1])
+    found: Longs = starts[1:][begins]
+    return found
+
+
+def label_rows(rows: CodedRun, chosen: Longs, *, compact: bool) -> LabelRows:
+    """Return rows of one label or several, with small codes of their own or, of one label, with those of the run."""
     offsets, destinations = _gathered(rows.offsets, rows.destinations, chosen, rows.kind)
     process, message = rows.process[chosen], rows.message[chosen]
     if compact:
-        processes, codes = np.unique(np.concatenate([process, destinations]), return_inverse=True)
-        process, destinations = codes[: len(process)].astype(np.int32), codes[len(process) :].astype(np.int32)
-        messages, numbers = np.unique(message, return_inverse=True)
-        message = numbers.astype(np.int32)
+        label = rows.label[chosen].astype(np.int64) + 1
+        each = np.concatenate([label, np.repeat(label, np.diff(offsets))])
+        processes, codes = _paired(each, np.concatenate([process, destinations]), len(rows.processes))
+        process, destinations = codes[: len(process)], codes[len(process) :]
+        messages, message = _paired(label, message, len(rows.messages))
     else:
         processes = np.arange(len(rows.processes), dtype=np.int32)
         messages = np.arange(len(rows.messages), dtype=np.int32)
@@ -106,9 +128,15 @@ def label_rows(rows: CodedRun, label: int, chosen: Longs, *, compact: bool) -> L
         processes, process, destinations = processes[order], rank[process], rank[destinations]
         sort_segments(offsets, destinations)
     return LabelRows(
-        label, chosen, sends, process, rows.index[chosen], message, offsets, destinations,
-        processes.astype(np.int32), messages.astype(np.int32), senders,
+        int(rows.label[chosen[0]]), chosen, sends, process, rows.index[chosen], message, offsets, destinations,
+        processes, messages, senders,
     )  # fmt: skip
+
+
+def _paired(label: Longs, codes: Ints, count: int) -> tuple[Ints, Ints]:
+    """Number pairs of a label and a code below a count; return the code of each number, and the number of each pair."""
+    pairs, numbers = np.unique(label * count + codes, return_inverse=True)
+    return (pairs % max(1, count)).astype(np.int32), numbers.astype(np.int32)
 
 
 def _gathered(offsets: Longs, values: Ints, rows: Longs, kind: Bytes) -> tuple[Longs, Ints]:

@@ -107,7 +107,7 @@ class LabelPair:
         return _spread(clocks, self.b[: self.two.senders], self.width)
 
     def _resolve(self, sent: Collection[str]) -> _Resolved:
-        """Say what each import of the second chunk is, and mark the copies that arrive by them."""
+        """Resolve each import of the second chunk, and mark the copies that arrive by them."""
         one, two, found = self.one, self.two, _Resolved()
         number = {name: export for export, name in enumerate(one.exports)}
         pairs = zip(one.copy_of.tolist(), self.a[one.copy_to].tolist(), strict=True)

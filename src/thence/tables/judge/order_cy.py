@@ -2,7 +2,7 @@
 # boundscheck: every code and row number is made by `coded_rows`, none is read from a file.
 # wraparound: a code of -1 (no message, no label) is compared before it is used as an index.
 # initializedcheck: every view is an argument, set by the caller.
-"""Loops over coded rows that come before the scan: which rows are usable, how rows follow one another, cycles."""
+"""Loops over coded rows that come before the scan: which rows are usable, how rows follow one another."""
 
 from __future__ import annotations
 
@@ -165,67 +165,3 @@ def causes_first(
                         queue[tail] = effect
                         tail += 1
     return tail
-
-
-def strong_components(
-    sends: cython.const[cython.uchar][::1],
-    message: cython.const[cython.int][::1],
-    following: cython.const[cython.longlong][::1],
-    deliveries: cython.const[cython.longlong][::1],
-    starts: cython.const[cython.longlong][::1],
-    number: cython.longlong[::1],
-    low: cython.longlong[::1],
-    component: cython.longlong[::1],
-    stack: cython.longlong[::1],
-    trail: cython.longlong[::1],
-    step: cython.longlong[::1],
-) -> None:
-    """Write the strongly connected component of each row (Tarjan, without recursion)."""
-    root: cython.Py_ssize_t
-    row: cython.longlong
-    effect: cython.longlong
-    depth: cython.longlong
-    height: cython.longlong = 0
-    clock: cython.longlong = 0
-    with cython.nogil:
-        for root in range(message.shape[0]):
-            if number[root] >= 0:
-                continue
-            depth = 0
-            trail[0] = root
-            number[root] = clock
-            low[root] = clock
-            clock += 1
-            stack[height] = root
-            height += 1
-            while depth >= 0:
-                row = trail[depth]
-                effect = -1
-                if step[row] == 0:
-                    effect = following[row]
-                elif sends[row] and starts[message[row]] + step[row] - 1 < starts[message[row] + 1]:
-                    effect = deliveries[starts[message[row]] + step[row] - 1]
-                else:
-                    if low[row] == number[row]:
-                        while True:
-                            height -= 1
-                            component[stack[height]] = row
-                            if stack[height] == row:
-                                break
-                    depth -= 1
-                    if depth >= 0 and low[row] < low[trail[depth]]:
-                        low[trail[depth]] = low[row]
-                    continue
-                step[row] += 1
-                if effect < 0:
-                    continue
-                if number[effect] < 0:
-                    number[effect] = clock
-                    low[effect] = clock
-                    clock += 1
-                    stack[height] = effect
-                    height += 1
-                    depth += 1
-                    trail[depth] = effect
-                elif component[effect] < 0 and number[effect] < low[row]:
-                    low[row] = number[effect]

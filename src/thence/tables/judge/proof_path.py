@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Flags, Ints, Longs
 from thence.tables.judge.coded_rows import CodedRun, as_they_come, code
-from thence.tables.judge.label_scan import CLOCK_BYTES, LabelRows, meet, rows_by_label
+from thence.tables.judge.label_scan import CLOCK_BYTES, ROWS_TOGETHER, LabelRows, meet, rows_by_label
 from thence.tables.judge.proof_path_cy import nearer as walk_on
 from thence.tables.judge.scan import ScanColumns, slots
 from thence.tables.judge.usable_in_run import GOOD, fates
@@ -92,7 +92,7 @@ def shortest_paths(table: pa.Table, asked: Sequence[ViolationPair]) -> list[Path
     found: list[Path | None] = [None] * len(asked)
     ends = pc.index_in(pa.array([name for pair in asked for name in pair], pa.string()), rows.messages)
     codes = pc.fill_null(ends, -1).to_numpy().reshape(-1, 2)
-    for own in rows_by_label(rows, fates(rows) == GOOD):
+    for own in rows_by_label(rows, fates(rows) == GOOD, together=ROWS_TOGETHER):
         ordered, _ = in_order(own)
         for place, path in _in_label(rows, ordered, codes):
             found[place] = path

@@ -96,7 +96,7 @@ def _take(merging: Merging, batches: Batches) -> None:
 
 
 def comparing(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
-    """Say so if a message of the run may have been sent twice."""
+    """Report that a message of the run may have been sent twice, if so."""
     hashes = (bytes(payload.as_buffer()) for batch in batches for payload in batch.column("payload"))
     found = twice_sent(key[0].as_py(), hashes)
     yield from _batches(found if found is not None else SCHEMA.empty_table())

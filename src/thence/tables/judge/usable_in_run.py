@@ -62,7 +62,7 @@ def _empty_message(rows: CodedRun) -> int:
 
 
 def reason(rows: CodedRun, row: int, fate: int, sent_label: str | None = None) -> str:
-    """Say why a row is set aside, in the words of `core.model.order`."""
+    """Explain why a row is set aside, in the words of `core.model.order`."""
     message = rows.messages[int(rows.message[row])].as_py() if rows.message[row] >= 0 else None
     process = rows.processes[int(rows.process[row])].as_py() if rows.process[row] >= 0 else None
     if fate == ODD:

@@ -26,6 +26,7 @@ from thence.tables.judge.findings import (
     tagged,
 )
 from thence.tables.judge.label_scan import (
+    ROWS_TOGETHER,
     LabelRows,
     Matched,
     first_early,
@@ -46,7 +47,7 @@ def judge_run(run: str | None, table: pa.Table, *, block: int | None = None) -> 
     table = as_they_come(table)
     rows = code(table)
     fate = fates(rows)
-    ordered = [in_order(own) for own in rows_by_label(rows, fate == GOOD)]
+    ordered = [in_order(own) for own in rows_by_label(rows, fate == GOOD, together=ROWS_TOGETHER)]
     for _, cyclic in ordered:
         fate[cyclic] = CYCLE
     left_out = count_gaps(rows)

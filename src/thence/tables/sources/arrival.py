@@ -28,10 +28,15 @@ class Record(NamedTuple):
     """A record of a log: its value and, where they are known, its key and where it lies."""
 
     value: Fields | str | bytes | None
+    """the payload, decoded or as it came; None for a tombstone"""
     key: Fields | str | bytes | None = None
+    """the record's key"""
     topic: str | None = None
+    """its topic"""
     partition: int | None = None
+    """its partition in the topic"""
     offset: int | None = None
+    """its position in the partition"""
 
     @property
     def place(self) -> str | None:

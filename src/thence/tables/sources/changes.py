@@ -138,7 +138,7 @@ def _chain(reads: list[ReadChange], since: LogPosition | None) -> None:
 
 
 def _name_what_never_began(reads: list[ReadChange]) -> None:
-    """Say of the first change of a transaction, which waits for its BEGIN, that none is there."""
+    """Return the reason for the first change of a transaction, which waits for a BEGIN that is not there."""
     began = {row["message"] for _, _, row in reads if row["kind"] == "begin"}
     for _, _, row in reads:
         begin = f"{row['transaction']}/begin"

@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from thence.tables.sources.arrival import Record
-
 MESSAGE, SENDER, CAUSES, STAMP = "thence-message", "thence-sender", "thence-causes", "thence-stamp."
 NO_LIST = "thence-causes is not a JSON list of texts"
 Headers = list[tuple[str, bytes]]
@@ -26,13 +24,16 @@ def write_headers(message: str, sender: str, causes: Iterable[str] | None, stamp
 
 
 def read_headers(
-    headers: Iterable[tuple[str, bytes | None]] | None, place: Record, destination: str
+    headers: Iterable[tuple[str, bytes | None]] | None, where: tuple[str, int, int], destination: str
 ) -> dict[str, object]:
-    """Return the columns of an arrival at `destination`; without a readable list of causes it has no message id."""
+    """Return the columns of an arrival at `destination`; without a readable list of causes it has no message id.
+
+    `where`: topic, partition and offset.
+    """
     values = dict(headers or ())
     message, sender, causes = values.get(MESSAGE), values.get(SENDER), values.get(CAUSES)
     listed = [] if causes is None else _list(causes)
-    name = message.decode(errors="replace") if message else place.place
+    name = message.decode(errors="replace") if message else "{}/{}/{}".format(*where)
     return {
         "run": None,
         "destination": destination,

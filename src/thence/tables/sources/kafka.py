@@ -44,7 +44,6 @@ from thence.errors import MisuseError, PeerError
 from thence.tables.delivery import Gate, Orderer
 from thence.tables.delivery.gate_map import Handled
 from thence.tables.delivery.without_collection import without_collection
-from thence.tables.sources.arrival import Record
 from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
     CALL_SECONDS,
@@ -117,7 +116,6 @@ class CausalConsumer:
         self._config = connection(config)
         self.orderer, self.active = self._orderer(), False
         self._next: dict[PartitionName, int] = {}
-        self._unhanded: dict[PartitionName, set[int]] = defaultdict(set)
         self._packed: dict[tuple[str, int, int], bytes] = {}
         """held records as a commit writes them: one that is held through many commits is packed once"""
         self._forwarded: list[tuple[str, Row]] = []
@@ -154,12 +152,7 @@ class CausalConsumer:
             where = (found.topic(), found.partition())
             if where in self._next:
                 rows.append(self._row(found, where))
-        out = self.orderer.push_all(rows)
-        for row in out:
-            topic, number, offset = row["topic"], row["partition"], row["offset"]
-            self._unhanded[topic, number].discard(offset)
-            self._packed.pop((topic, number, offset), None)
-        return out
+        return self.orderer.push_all(rows)
 
     def forward(self, topic: str, row: Row) -> None:
         """Write a row's value to a topic at the next commit, in the same transaction.
@@ -261,8 +254,7 @@ class CausalConsumer:
         topic, number = where
         offset = found.offset()
         self._next[where] = offset + 1
-        self._unhanded[where].add(offset)
-        row: Row = read_headers(found.headers(), Record(None, None, topic, number, offset), self.destination)
+        row: Row = read_headers(found.headers(), (topic, number, offset), self.destination)
         row["topic"], row["partition"], row["offset"] = topic, number, offset
         row["key"], row["value"], row["time"] = found.key(), found.value(), found.timestamp()[1] / 1000
         return row
@@ -295,7 +287,6 @@ class CausalConsumer:
     def _forget(self) -> None:
         self.active, self.orderer = False, self._orderer()
         self._next, self._forwarded = {}, []
-        self._unhanded.clear()
         self._packed.clear()
 
     def _load(self) -> None:
@@ -320,7 +311,6 @@ class CausalConsumer:
         header, _, snapshot = data.partition(b"\n")
         places = json.loads(header)
         self._next |= {(topic, part): offset for topic, part, offset in places["next"]}
-        self._unhanded.update({(topic, part): set(offsets) for topic, part, offsets in places["unhanded"]})
         self.orderer.restore(snapshot, unpack_row)
 
     def _stored_records(self, start: int) -> Iterator[StateRecord]:
@@ -334,10 +324,10 @@ class CausalConsumer:
         """Write the state, and return the offset at which it begins."""
         places = {
             "next": [[*where, offset] for where, offset in self._next.items()],
-            "unhanded": [[*where, sorted(offsets)] for where, offsets in self._unhanded.items() if offsets],
+            "unhanded": [[*where, sorted(offsets)] for where, offsets in self._unhanded().items()],
         }
         begun: list[int] = []
-        for record in state_records(json.dumps(places).encode() + b"\n" + self.orderer.snapshot(self._pack)):
+        for record in state_records(json.dumps(places).encode() + b"\n" + self._snapshot()):
             self._write(
                 self.state_topic,
                 record.value,
@@ -354,11 +344,23 @@ class CausalConsumer:
             raise PeerError("the broker did not take the state")
         return min(begun)
 
-    def _pack(self, row: Fields) -> bytes:
-        place = (row["topic"], row["partition"], row["offset"])
-        found = self._packed.get(place)
-        if found is None:
-            found = self._packed[place] = pack_row(row)
+    def _snapshot(self) -> bytes:
+        """Return the state of the orderer; a record that was held at the commit before is packed already."""
+        before, self._packed = self._packed, {}
+
+        def packed(row: Fields) -> bytes:
+            place = (row["topic"], row["partition"], row["offset"])
+            found = self._packed[place] = before.get(place) or pack_row(row)
+            return found
+
+        return self.orderer.snapshot(packed)
+
+    def _unhanded(self) -> dict[PartitionName, list[int]]:
+        """Return the offsets of the records that were read and are held."""
+        found: dict[PartitionName, list[int]] = defaultdict(list)
+        for rows in self.orderer.held().values():
+            for row in rows:
+                found[row["topic"], row["partition"]].append(row["offset"])
         return found
 
     def _tell_offsets(self, begins: int) -> None:
@@ -370,7 +372,8 @@ class CausalConsumer:
 
     def _handed_on(self) -> list[PartitionOffset]:
         """Return, for each partition, the offset up to which everything was handed on."""
-        ends = {where: min(self._unhanded[where], default=end) for where, end in self._next.items() if end >= 0}
+        held = self._unhanded()
+        ends = {where: min(held.get(where, ()), default=end) for where, end in self._next.items() if end >= 0}
         return [client().TopicPartition(*where, offset) for where, offset in ends.items()]
 
     def _write(self, topic: str, value: bytes | None, **more: Option) -> None:
@@ -403,7 +406,7 @@ def _parallel_consumer(config: Fields, topics: Iterable[str], gate: Any, **more:
 
 
 def _forwarded_headers(row: Row) -> list[tuple[str, bytes]]:
-    """Say of a forwarded record which one it is and its place in the order."""
+    """Return the number of a forwarded record and its place in the order."""
     values = [
         ("thence-message", row["message"]),
         ("thence-outcome", row["outcome"]),

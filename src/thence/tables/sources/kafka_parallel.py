@@ -25,7 +25,6 @@ from thence.tables.delivery.gate import Fate, Gate, Identity
 from thence.tables.delivery.gate_entry import GateEntry
 from thence.tables.delivery.gate_feed import DEAD, FINISHED, Feed
 from thence.tables.delivery.gate_map import Handled
-from thence.tables.sources.arrival import Record
 from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
     CALL_SECONDS,
@@ -183,8 +182,7 @@ class ParallelConsumer:
             self._commit()
             if not self.active:
                 return
-        record = Record(None, None, where[0], where[1], offset)
-        row: Row = read_headers(found.headers(), record, self.destination)
+        row: Row = read_headers(found.headers(), (*where, offset), self.destination)
         row |= {"topic": where[0], "partition": where[1], "offset": offset, "repeated": progress.repeated(offset)}
         row |= {"key": found.key(), "value": found.value(), "time": found.timestamp()[1] / 1000}
         self._feed.offer(row)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
 from thence.core.model.plain import Fields, Row
@@ -18,6 +19,9 @@ from thence.tables.sources.headers import Headers
 PLAIN = ("run", "destination", "message", "sender", "depends_on", "note", "topic", "partition", "offset", "time")
 RAW = ("stamp", "key", "value")
 """columns of a held record: those that JSON holds, and those of bytes"""
+_PLAIN, _RAW = itemgetter(*PLAIN), itemgetter(*RAW)
+_ENCODE = json.JSONEncoder(check_circular=False).encode
+"""made once: thousands of records are packed for a commit"""
 CHUNK = 900_000
 """bytes of state in one record; brokers accept a little more than a million"""
 
@@ -54,9 +58,9 @@ def whole_state(records: Iterable[StateRecord]) -> bytes | None:
 
 def pack_row(row: Fields) -> bytes:
     """Return a held record as bytes: a line of JSON, then the columns of bytes as they are."""
-    raw = [row[name] for name in RAW]
-    head = [*(row[name] for name in PLAIN), *(-1 if each is None else len(each) for each in raw)]
-    return b"\n".join([json.dumps(head).encode(), b"".join(each for each in raw if each)])
+    raw = _RAW(row)
+    head = [*_PLAIN(row), *[-1 if each is None else len(each) for each in raw]]
+    return b"\n".join((_ENCODE(head).encode(), b"".join([each for each in raw if each])))
 
 
 def unpack_row(data: bytes) -> Fields:

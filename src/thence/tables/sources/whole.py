@@ -88,6 +88,7 @@ class WholeTransaction:
     changes: Changes = field(default_factory=Changes)
     """payloads: `op`, `before`, `after`, `source`; of a delete also the record's `key`"""
     kind: UnitKind = "transaction"
+    """a transaction, a snapshot or a single change"""
     id: str | None = None
     """as END writes it"""
     place: LogPosition | None = None
@@ -244,7 +245,7 @@ class WholeTransactions:
         limit: int = MOST_CHANGES,
         held_limit: int | None = None,
     ) -> None:
-        """Say what the records are.
+        """Configure how records are read.
 
         Args:
             order: how changes depend on each other: `commit` (in commit order), `transaction` (within one) or `keys`
@@ -317,7 +318,7 @@ class WholeTransactions:
         return found
 
     def end_snapshot(self) -> list[WholeTransaction]:
-        """Say that every row of the snapshot was pushed; return it, and the transactions that waited for it."""
+        """Close the snapshot, all of whose rows were pushed; return it, and the transactions that waited for it."""
         found, self.snapshot = list(self._units.end_snapshot()), False
         for source in sorted(self._sources):
             row = {"destination": source, "message": SNAPSHOT_WHOLE, "depends_on": []}

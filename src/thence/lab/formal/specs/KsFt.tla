@@ -68,15 +68,19 @@ Legal(T) == \A g \in Groups : g \ faulty # {} => (T \cap g) \ faulty # {}
 \* The least such sets: what an adversary would choose.
 Least == {T \in SUBSET (Proc \ faulty) : Legal(T) /\ \A p \in T : ~ Legal(T \ {p})}
 
-Trust(j, T) ==
+\* The detector tells j to trust T.
+Told(j, T) ==
     /\ j \notin crashed
-    /\ T # trust[j]
-    /\ \/ trust[j] = Proc /\ T \in Least
-       \/ crashed = faulty /\ T = Alive            \* completeness: in the end exactly the living are trusted
     /\ trust' = [trust EXCEPT ![j] = T]
     /\ own' = [own EXCEPT ![j] = {o \in @ : ~ (o.m.Dests \cap T \subseteq o.okayed)}]
     /\ UNCHANGED <<clock, LOG, SR, cast, following, mail, waiting, faulty, crashed, past, sent>>
     /\ net' = {c \in net : ~ Spent(c)'}
+
+Trust(j, T) ==
+    /\ T # trust[j]
+    /\ \/ trust[j] = Proc /\ T \in Least
+       \/ crashed = faulty /\ T = Alive            \* completeness: in the end exactly the living are trusted
+    /\ Told(j, T)
 
 Crash(j) ==
     /\ j \in faulty \ crashed
@@ -91,7 +95,7 @@ Lose(c) ==
     /\ UNCHANGED <<clock, LOG, SR, cast, following, mail, waiting, own, trust, faulty, crashed, past, sent>>
 
 -------------------------------------------------------------------------------
-Init ==
+Begin ==
     /\ clock = [p \in Proc |-> 0]
     /\ LOG = [p \in Proc |-> {}]
     /\ SR = [p \in Proc |-> [q \in Proc |-> 0]]
@@ -102,10 +106,11 @@ Init ==
     /\ own = [p \in Proc |-> {}]
     /\ net = {}
     /\ trust = [p \in Proc |-> Proc]
-    /\ faulty \in {F \in SUBSET Proc : Cardinality(F) <= MaxCrashes}
     /\ crashed = {}
     /\ past = [p \in Proc |-> {}]
     /\ sent = {}
+
+Init == Begin /\ faulty \in {F \in SUBSET Proc : Cardinality(F) <= MaxCrashes}
 
 \* Hold-back (errata 20): each earlier message of j that is not addressed within D is secured.
 MayLeave(j, D) == HoldsBack => \A o \in own[j] : o.m.Dests \subseteq D

@@ -207,7 +207,7 @@ class _Chunks:
         self._kept.append(found.filter(pc.is_in(tags, pa.array(findings.LISTED_TAGS))))
 
     def finish(self, done: Round[list[pa.Table]], want: dict[str, frozenset[str]]) -> None:
-        """Say what the run turned out to be, or what is to be done about it."""
+        """Describe what the run turned out to be, or what is to be done about it."""
         if self.run in done.troubled:
             return
         rest = self._merging.finish()

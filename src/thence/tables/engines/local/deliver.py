@@ -48,22 +48,24 @@ def deliver_table(
     `carried`: which of its columns come out. `known`: keys and ids that count as delivered before the first row.
     """
     _check(table, setup)
-    fields = {field.name: field.type for field in table.schema if carried is None or field.name in carried} | OUTPUT
+    empty = table.schema
     if known is not None:
         table = _after_known(table, known, setup.columns)
     names, table = setup.columns, table.combine_chunks()
-    key = [table.column(name) for name in names.key]
-    order = [name for name in (names.arrival, names.message) if name in table.column_names]
-    arrival = order if names.arrival in order else []
+    present = table.column_names
+    arrival = [name for name in (names.arrival, names.message) if name in present] if names.arrival in present else []
     if known is not None:
         arrival = [KNOWN, *arrival]
-    if key or arrival:
-        ordered = by_key(table, key or [pa.nulls(len(table))], arrival, lambda firsts: np.arange(len(firsts))).rows
-    else:
-        ordered = table
-    whole = list(delivered(ordered.to_batches(max_chunksize=MOST_ROWS), setup, names.key, carried=carried))
+    starts = np.zeros(1, np.int64)
+    if names.key or arrival:
+        key = [table.column(name) for name in names.key] or [pa.nulls(len(table))]
+        parted = by_key(table, key, arrival, lambda firsts: np.arange(len(firsts)))
+        table, starts = parted.rows, np.array(parted.starts[:-1], np.int64)
+    batches = table.to_batches(max_chunksize=MOST_ROWS)
+    whole = list(delivered(batches, setup, names.key, carried=carried, starts=starts))
     if whole:
         return pa.Table.from_batches(whole)
+    fields = {field.name: field.type for field in empty if carried is None or field.name in carried} | OUTPUT
     return pa.table({name: pa.array([], kind) for name, kind in fields.items()})
 
 

@@ -187,8 +187,10 @@ def _known(known: Any, setup: Setup) -> pa.Table:
     """Return what is known as a table of the key's columns and the ids."""
     import pyarrow as pa
 
+    from thence.tables.delivery.setup import check_known
+
     names = setup.columns
-    setup.check_known()
+    check_known(setup.by)
     if is_path(known):
         raise input_refusal(known)
     empty = isinstance(known, Collection) and not len(known)

@@ -50,7 +50,7 @@ from thence.tables.delivery.many_keys import KNOWN, delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy, PolicyName, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
-from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.setup import Setup, check_known
 from thence.tables.engines.spark.arrow_to_spark_types import spark_type
 from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
@@ -323,7 +323,7 @@ def with_key(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], li
 def _known_ids(arrivals: DataFrame, known: DataFrame, setup: Setup) -> DataFrame:
     """Return the known ids under the names and in the types of the arrivals."""
     names = setup.columns
-    setup.check_known()
+    check_known(setup.by)
     check_frame(known, "deliver(known=)")
     if known.isStreaming:
         raise MisuseError(Argument("known"), " is a stream; a batch DataFrame is accepted")

@@ -20,6 +20,8 @@ from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
 from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.outcome import PLACED
+from thence.tables.delivery.setup import check_known
 from thence.tables.engines.spark.arrow_to_spark_types import spark_type
 from thence.tables.files.arrival_reader import (
     NO_OBJECT,
@@ -85,8 +87,15 @@ def read_arrivals(
     return ArrivalFrame(table, found.rosters(), lines)
 
 
+def read_known(session: SparkSession, path: str, by: By, columns: Columns) -> DataFrame:
+    """Return the table of ids at a file or folder that count as delivered; of a delivery, the rows with a position."""
+    check_known(by)
+    found = read_arrivals(session, path, by, columns).table
+    return found.where(F.col("outcome").isin(sorted(PLACED))) if "outcome" in found.columns else found
+
+
 def with_lines_named(ordered: DataFrame, lines: str) -> DataFrame:
-    """Say of rows that are lines without an object, which stand in the column `lines`, that they are."""
+    """Give rows that are lines without an object (their text is in the column `lines`) that reason."""
     return ordered.withColumn("reason", F.when(F.col(lines).isNotNull(), NO_OBJECT).otherwise(F.col("reason")))
 
 

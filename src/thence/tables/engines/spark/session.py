@@ -84,13 +84,49 @@ def command_session(cores: int = 2, *, quick: bool = False) -> SparkSession:
     global _of_command
     logging.getLogger().addFilter(_not_of_interrupts)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    _of_command = session = local_session(cores=cores, quick=quick)
+    with _filtered_stderr():
+        _of_command = session = local_session(cores=cores, quick=quick)
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     return session
 
 
 _of_command: SparkSession | None = None
+
+GREETING = b"Starting Streaming TransformWithStateInPandas Python worker.\n\n"
+"""What pyspark's worker beside the driver prints at the start of a stream, before it has loaded any code of ours."""
+
+
+@contextmanager
+def _filtered_stderr() -> Iterator[None]:
+    """Give a Java that starts in the block a standard error from which the greeting of pyspark's worker is left out."""
+    kept, (source, target) = os.dup(2), os.pipe()
+    os.dup2(target, 2)
+    os.close(target)
+    passing = threading.Thread(target=pass_on, args=(source, kept), daemon=True)
+    passing.start()
+    try:
+        yield
+    except BaseException:
+        os.dup2(kept, 2)
+        passing.join(1.0)  # a Java that did not start has said why
+        raise
+    os.dup2(kept, 2)
+
+
+def pass_on(source: int, target: int) -> None:
+    """Copy one file descriptor to another until its end, without the greeting."""
+    held = b""
+    while chunk := os.read(source, 1 << 16):
+        text = (held + chunk).replace(GREETING, b"")
+        # the greeting comes in several writes: what may be its beginning waits for the rest
+        begun = next((size for size in range(len(GREETING) - 1, 0, -1) if text.endswith(GREETING[:size])), 0)
+        text, held = text[: len(text) - begun], text[len(text) - begun :]
+        with suppress(OSError):  # a terminal that was closed
+            os.write(target, text)
+    with suppress(OSError):
+        os.write(target, held)
+    os.close(source)
 
 
 def hush() -> None:
