@@ -91,7 +91,7 @@ class Session:
         self._out: list[bytes] = []
         """frames that leave together: one call of the system, and with TLS one record, for all of a group"""
         self._long = False
-        """whether one of them is too long to be copied into one piece with the others"""
+        """whether one of them is too long to be copied into one block with the others"""
         if peer is not None:
             self._greet(peer)
 
@@ -117,7 +117,7 @@ class Session:
         if kind == REFUSED:
             self.process.refused_by(self, body.decode("utf-8", "replace")[:500])
         elif kind == ASK and not self.open and self.peer is None:
-            self.process.ask(read_question(self.proven, body, self.process), Asker(self.process, self._answer))
+            Asker(self.process, self._answer).ask(read_question(self.proven, body, self.process))
         elif not self.open:
             if kind != HELLO:
                 raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")
