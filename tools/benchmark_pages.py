@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from math import log
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -293,7 +294,23 @@ def live() -> str:
                 what = f"`ks`, {processes} processes, journal {journal}, us of CPU a copy"
                 yield what, ours, "delivery on arrival", theirs, ours / theirs
 
+    def before() -> Rows:
+        for setting, row in result("live/results/before.json")["rows"].items():
+            processes, journal, connection = setting.split("/")
+            then, now = row["cpu us a copy"]
+            what = f"`ks`, {processes} processes, journal {journal}, {connection}, us of CPU a copy"
+            yield what, now, "0.1.0", then, 1 / row["ratio of cpu"]
+
+    brokered = result("live/results/nats.json")
+
+    def beside() -> Rows:
+        for rate, of in brokered["rows"].items():
+            for way, row in of.items():
+                server, delays = row.get("cpu us a copy at the server", ""), f"{row['p50 ms']:.1f}, {row['p99 ms']:.0f}"
+                yield rate, way, row["copies a second"], row["cpu us a copy"], server, delays
+
     heads = ("processes", "journal", "connection", "protocol", "multicasts a second", "CPU us a copy", "p50, p99 ms")
+    ways = ("multicasts a second", "", "copies delivered a second", "CPU us a copy", "at the server", "p50, p99 ms")
     socket = found["bare socket, us CPU a frame there and back"]
     return f"""# Live endpoints
 
@@ -304,6 +321,24 @@ back, takes {socket} us of CPU.
 ## What causal order costs
 
 {compared(ratios())}
+## Beside the release before
+
+Both versions in turn, by the same interpreter. Medians; the ratio is that of each round. The machine was loaded. Rows
+with journal `normal` are from before links carried stamps of wire version 2, which take more CPU and fewer bytes. With
+journal `full` two runs disagree: 0.65, in the table, and 1.04 at a higher load, because commits gather differently.
+Script: `benchmarks/live/before.py`.
+
+{compared(before())}
+## Beside `nats-py` with JetStream
+
+{brokered["processes"]} processes send the same multicasts at the same moments. Everything is on disk before it counts:
+the journal is `full`, the server has `sync_interval: always`. `nats-py` alone publishes the same copies and waits for
+the same acknowledgements, without causal order and without a journal. CPU is that of the processes; the server's
+stands beside it.
+
+{table(ways, beside())}
+Script: `benchmarks/live/beside_nats.py`.
+
 ## All runs
 
 `recorded` also writes a trace of every event.
@@ -388,6 +423,16 @@ def scale() -> str:
             note = "too short" if row["protocol"].startswith("ks") and row["messages"] < row["n"] else note
             yield f"`{row['protocol']}`", row["n"], fanout, *sizes, note
 
+    def steady(fanouts: tuple[int, int]) -> float:
+        """Return the seconds at 1,000: copies grow as n², the time of each as from 100 to 300 processes."""
+        small, large = (
+            next(row for row in rows if (row["protocol"], row["n"], row["fanout"]) == ("ks", n, fanout))
+            for n, fanout in zip((100, 300), fanouts, strict=True)
+        )
+        power = log(large["us_a_copy"] / small["us_a_copy"]) / log(3)
+        return float(large["cpu_s"] * (1000 / 300) ** (2 + power))
+
+    alone, some = steady((1, 1)), steady((10, 30))
     heads = (
         "protocol",
         "processes",
@@ -417,7 +462,9 @@ members take, measured on a loaded machine: compare rows with each other.
 
 Where a row is *still growing*, entries rose by that factor from the third quarter of the run to the last: its sizes
 are lower bounds. Where it is *too short*, fewer messages were sent than there are processes, so logs are nearly empty:
-`ks` with 1,000 processes is not measured in its steady state. The plots leave out both, up to a growth of a fifth.
+`ks` with 1,000 processes is not measured in its steady state. That would take about {alone / 60:.0f} minutes of one
+core with unicasts and {some / 60:.0f} with a fan-out of n/10, by the growth from 100 to 300 processes. The plots leave
+out both, up to a growth of a fifth.
 
 {table(heads, every())}
 Script: `benchmarks/protocols/scale.py`, which goes on where it was stopped.
@@ -515,6 +562,56 @@ Script: `benchmarks/page/run.py`.
 """
 
 
+def ci_dc_experiment() -> str:
+    """Return what was run of the whole experiment of ci-dc, and what would make it faster."""
+    ran, tried = result("sim/results/ci_dc_whole.json"), result("sim/results/ci_dc_tried.json")
+    protocols = ("ks", "ci-dc", "prs", "rst")
+
+    def text(found: Result) -> str:
+        half = found["ci95"]
+        interval = "" if half is None else f" ± {half:.0f}" if half >= 10 else f" ± {half:.2g}"
+        return f"{found['mean']:.4g}{interval}"
+
+    def sizes() -> Rows:
+        by = {(row["mode"], row["n"], row["protocol"]): row for row in ran["table"]}
+        for mode, n in sorted({key[:2] for key in by}):
+            each = [text(by[mode, n, name]["dependents"]) if (mode, n, name) in by else "" for name in protocols]
+            yield mode, n, *each, round(2 / 3 * n * n), n * n
+
+    def claims() -> Rows:
+        for row in ran["claims"]:
+            yield f"`{row['claim']}`: {row['published']}", row["ours"], row["verdict"]
+
+    def factors() -> Rows:
+        for row in tried["rows"]:
+            what = f"`{row['protocol']}`, {row['mode']}"
+            yield what, row["recording_off"], row["free_queue"], row["batches_of_copies"]
+
+    heads = ("sending", "n", *(f"`{name}`" for name in protocols), "paper: PRS tends to", "paper: RST")
+    return f"""#### What was run of it
+
+{ran["messages"]:,} messages, {100 * ran["share"]:.2f} % of the whole, in {ran["parts"]} parts of at most
+{ran["longest_part_s"]:.0f} seconds of one core ({60 * ran["core_hours"]:.0f} minutes in all). In a part every process
+receives {ran["received"]} messages, a third of them to settle; the paper has five runs of 60,000, so 500 replications
+are the whole. `sim/ci_dc_whole.py` goes on from there. Deliveries before a cause: {ran["early"]}; copies left
+undelivered: {ran["stuck"]}.
+
+Dependents on a copy, with 95 % intervals over replications. The paper's pictures are lost; the last two columns are
+what its sentences say of PRS and RST.
+
+{table(heads, sizes())}
+The paper's sentences, judged on the complete replications as `thence reproduce ci-dc` judges its own runs:
+
+{table(("sentence", "ours", "verdict"), claims())}
+#### What was tried to make it faster
+
+How many times faster a run would be at n = {tried["n"]}: without measuring; with an event queue that costs nothing,
+which no queue can beat; with one event in the queue for each message instead of each copy. The time goes into the
+protocols and the measures, not into the queue.
+
+{table(("runs", "recording off", "free event queue", "batches of copies"), factors())}"""
+
+
 def laboratory() -> str:
     """Return the page about the simulator, the explorer and sweeps."""
     sweep = result("sweep/results/sweep.json")
@@ -565,6 +662,7 @@ cores falls short by a factor of {whole["falls_short_by"]}; without measuring, b
 stopped. The longest run takes {whole["longest_part_minutes"]} minutes of one core. The machine was loaded.
 
 {table(("runs", "messages", *sizes, "core hours"), rates())}
+{ci_dc_experiment()}
 ## Explorer
 
 {compared(explored())}
@@ -576,7 +674,8 @@ CPU seconds of the same work in both versions, in turn; a ratio below 1 is faste
 ## Sweep on Spark
 
 {compared(swept)}
-Scripts: `benchmarks/sim/run.py`, `sim/before.py`, `sim/ci_dc_rate.py`, `explore/speed.py`, `sweep/run.py`.
+Scripts: `benchmarks/sim/run.py`, `sim/before.py`, `sim/ci_dc_rate.py`, `sim/ci_dc_whole.py`, `sim/ci_dc_tried.py`,
+`explore/speed.py`, `sweep/run.py`.
 """
 
 

@@ -49,15 +49,18 @@ class Fleet:
         for file in self.files:
             text = file.read_text().replace('"full"', f'"{synchronous}"')
             file.write_text("\n".join(line for line in text.splitlines() if not line.startswith(left_out)))
-        self.running = []
-        for number, file in enumerate(self.files):
-            command = [sys.executable, str(HERE / "process.py"), str(file), loop]
-            if profile and number == 0:
-                command.append(profile)
-            self.running.append(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-            )
-        assert [process.stdout.readline() for process in self.running] == ["ready\n"] * count
+        commands = [[sys.executable, str(HERE / "process.py"), str(file), loop] for file in self.files]
+        if profile:
+            commands[0].append(profile)
+        self.begin(commands)
+
+    def begin(self, commands: list[list[str]]) -> None:
+        """Start the processes and wait until each is ready."""
+        self.running = [
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+            for command in commands
+        ]
+        assert [process.stdout.readline() for process in self.running] == ["ready\n"] * len(commands)
 
     def phase(self, seconds: float, **asked: float) -> dict:
         start = time.monotonic() + 2.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from support.explored import explored_states
 
 from thence.lab.formal import models, tlc
 from thence.lab.formal.tlc import check
@@ -22,6 +23,13 @@ def test_ks_ft_keeps_its_promises_with_one_crash(
 ) -> None:
     found = check(models.ks_ft(groups, messages, 1, workload=workload))
     assert (found.violated, found.distinct) == ("", states)
+
+
+@pytest.mark.parametrize(("processes", "crashes", "states"), [(2, 1, 379), (2, 2, 595)])
+def test_tlc_and_the_explorer_find_the_same_states(processes: int, crashes: int, states: int) -> None:
+    found = check(models.ks_ft_member(processes, 1, crashes))
+    assert found.violated == ""
+    assert explored_states(processes, crashes) == found.printed.count(("state",)) == states
 
 
 def test_without_the_hold_back_a_message_waits_for_ever() -> None:

@@ -27,7 +27,7 @@ from support.soak import first
 
 import thence
 from thence.errors import MisuseError, PeerError
-from thence.live.changes import change
+from thence.live.changes import ASK_AGAIN_SECONDS, change
 from thence.live.config import load
 from thence.live.core import Core
 from thence.live.frames import data_frame
@@ -103,6 +103,9 @@ def test_it_waits_for_who_is_away_and_says_for_whom(folder: Path) -> None:
             with pytest.raises(MisuseError, match="join d is under way and waits for c"):
                 await asked(newcomer(folder, "e"), "a", joins=True)
             assert not joining.done()
+            rows = a.process.core.number
+            await asyncio.sleep(3 * ASK_AGAIN_SECONDS)
+            assert a.process.core.number == rows  # asked again and again, and written down once
             await b.send({"a"}, b"the others go on")
             await take(a, 1)
             async with Endpoint(files[2]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from support.explored import explored_states
 from support.mutant_ks import recorded
 from support.mutant_ks_ft import recorded as recorded_ft
 
@@ -60,6 +61,12 @@ def test_ks_ft_keeps_its_promises(
     print(groups, messages, crashes, found.distinct)
     assert found.violated == ""
     assert states in (None, found.distinct)
+
+
+def test_tlc_and_the_explorer_find_the_same_states_of_ks_ft() -> None:
+    found = check(models.ks_ft_member(3, 1, 1), patience=HOURS)
+    assert found.violated == ""
+    assert explored_states(3, 1) == found.printed.count(("state",)) == 35_419
 
 
 @pytest.mark.parametrize("seed", range(1, 6))

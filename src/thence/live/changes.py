@@ -38,6 +38,15 @@ class Asker:
         """Take where the answer goes."""
         self._process, self._answer = process, answer
 
+    def ask(self, given: Propose) -> None:
+        """Put the question into the queue; asked again while members are away, it adds no row to the journal."""
+        process = self._process
+        committed = process.group is None
+        if committed and process.core.membership.begun(given.joins, given.process, given.address):
+            self.settle(None)
+        else:
+            process.ask(given, self)
+
     def settle(self, message: str | None) -> None:
         """Return the processes that have not accepted the change yet."""
         core = self._process.core

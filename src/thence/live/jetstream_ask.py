@@ -124,7 +124,7 @@ class JetStreamAnswers:
         except PeerError as error:
             answer(json.dumps({"error": str(error)}).encode())
         else:
-            transport.process.ask(question, Asker(transport.process, answer))
+            Asker(transport.process, answer).ask(question)
 
     async def _publish(self, asker: str, data: bytes) -> None:
         from nats.errors import Error

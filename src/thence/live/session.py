@@ -117,7 +117,7 @@ class Session:
         if kind == REFUSED:
             self.process.refused_by(self, body.decode("utf-8", "replace")[:500])
         elif kind == ASK and not self.open and self.peer is None:
-            self.process.ask(read_question(self.proven, body, self.process), Asker(self.process, self._answer))
+            Asker(self.process, self._answer).ask(read_question(self.proven, body, self.process))
         elif not self.open:
             if kind != HELLO:
                 raise PeerError(f"a frame of kind {kind} came first; a hello (1) is expected")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from thence.errors import MisuseError
 from thence.lab.formal.tlc import Model
@@ -72,6 +73,13 @@ def ks_ft(
     }
     symmetry = "" if asked else "Symmetry"
     return Model("KsFt", given, "Spec", FT, symmetry=symmetry, named=names, definitions={"Workload": value_text(asked)})
+
+
+def ks_ft_member(processes: int, messages: int, crashes: int) -> Model:
+    """Return ks-ft with the states of the explorer, each process a group of its own; it prints a line for each."""
+    model = ks_ft([[process] for process in range(1, processes + 1)], messages, crashes)
+    counted = ("CausalOrder", "Counted")
+    return replace(model, module="KsFtMember", invariants=counted, symmetry="", view="View", instead={"Spent": "Never"})
 
 
 def _name(process: int) -> Written:

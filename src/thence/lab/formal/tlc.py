@@ -51,6 +51,8 @@ class Model:
     definitions: Mapping[str, str] = field(default_factory=dict)
     named: Sequence[str] = ()
     """names that stand for themselves: model values"""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """operators that are replaced, by those that stand in for them"""
 
     def text(self) -> str:
         """Return the text of the module `Model` that TLC reads."""
@@ -62,6 +64,7 @@ class Model:
         """Return the text of TLC's configuration file."""
         lines = ["CONSTANTS", *(f"  {name} = {value}" for name, value in self.constants.items())]
         lines += [f"  {name} <- the_{name}" for name in self.definitions]
+        lines += [f"  {name} <- {other}" for name, other in self.instead.items()]
         lines.append(f"SPECIFICATION {self.specification}")
         lines += [f"INVARIANT {name}" for name in self.invariants]
         lines += [f"PROPERTY {name}" for name in self.properties]
