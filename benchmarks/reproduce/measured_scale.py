@@ -53,7 +53,7 @@ def on_paper() -> Figures:
 
 def start() -> Figures:
     found = result("audit/results/start.json")
-    (without,), (with_archive,) = found["seconds_without"], found["seconds_with"]
+    without, with_archive = median(found["seconds_without"]), median(found["seconds_with"])
     return {
         "mb": f"{found['archive_bytes'] / 1e6:.0f}", "ratio": f"{found['ratio']:.1f}", "without": f"{without:.1f}",
         "with": f"{with_archive:.1f}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from thence.lab.sweep.driver import sweep as sweep
     from thence.tables.engines.spark.audit import audit as audit
-    from thence.tables.engines.spark.audit_files import audit_files as audit_files
+    from thence.tables.engines.spark.audit import audit_files as audit_files
     from thence.tables.engines.spark.cost import CostResult as CostResult
     from thence.tables.engines.spark.cost import cost as cost
     from thence.tables.engines.spark.deliver import deliver as deliver
@@ -31,7 +31,7 @@ _WHERE = {
     "local_session": "thence.tables.engines.spark.session",
     "audit": "thence.tables.engines.spark.audit",
     "AuditResult": "thence.tables.engines.spark.results",
-    "audit_files": "thence.tables.engines.spark.audit_files",
+    "audit_files": "thence.tables.engines.spark.audit",
     "cost": "thence.tables.engines.spark.cost",
     "CostResult": "thence.tables.engines.spark.cost",
     "deliver": "thence.tables.engines.spark.deliver",
