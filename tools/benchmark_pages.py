@@ -81,9 +81,11 @@ def deliver() -> str:
     def spark() -> Rows:
         for name, of in result("deliver/results/batch.json").items():
             with suppress(KeyError, TypeError):
-                ours, theirs = median(of["seconds"]["deliver"]), median(of["seconds"]["identity"])
-                ratio = of["median ratio to identity"]["deliver"]
-                yield f"batch, {name}, {of['rows']:,} rows, seconds", ours, "an identity function", theirs, ratio
+                unit, suffix = ("CPU seconds", ", CPU") if "CPU seconds" in of else ("seconds", "")
+                ours, theirs = median(of[unit]["deliver"]), median(of[unit]["identity"])
+                other = "the same partitions and sort, then `mapInArrow` with an identity" if suffix else "an identity"
+                ratio = of[f"median ratio to identity{suffix}"]["deliver"]
+                yield f"batch, {name}, {of['rows']:,} rows, {unit}", ours, other, theirs, ratio
 
     def streams() -> Rows:
         found = result("deliver/results/stream.json")
@@ -226,6 +228,13 @@ def audit() -> str:
                 ours, theirs = median(of["audit_seconds"]), median(of["yardstick_seconds"])
                 yield f"{what}, seconds", ours, "reading and sorting the same files", theirs, of["ratio"]
 
+    def chunks() -> Rows:
+        for count in (10, 100):
+            with suppress(KeyError, FileNotFoundError):
+                of = result(f"audit/results/files-100m-{count}-chunks.json")
+                seconds, busy, memory = of["audit_seconds"], of["audit_cpu_seconds"], of["peak_rss_mb"]["worker"]
+                yield f"{of['verdict']['events']:,}", count, median(seconds), median(busy), memory
+
     def many() -> Rows:
         of = result("audit/results/violations.json")
         for name in ("verdict alone", "a hundred proofs", "JSON", "Parquet"):
@@ -234,6 +243,12 @@ def audit() -> str:
 
     growth = result("audit/results/growth.json")["median_seconds"]
     rows = ((called, *(cell(trace, way) for trace in traces)) for way, called in ways.items())
+    by_chunks = ""
+    if chunked := list(chunks()):
+        by_chunks = f"""The summaries of chunks are merged along a tree, 16 to a task. One audit each, busy machine:
+
+{table(("events", "chunks", "seconds", "CPU seconds", "peak MB of a worker"), chunked)}
+"""
     violations = result("audit/results/violations.json")
     return f"""# Audit
 
@@ -255,7 +270,7 @@ Script: `run.py`.
 ## Growth on Spark
 
 {table(("events", "seconds"), ((f"{int(size):,}", seconds) for size, seconds in growth.items()))}
-## Many violations
+{by_chunks}## Many violations
 
 {violations["events"]:,} events with {violations["violations"]:,} violations.
 
