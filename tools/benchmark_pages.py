@@ -81,12 +81,18 @@ def deliver() -> str:
     def spark() -> Rows:
         for name, of in result("deliver/results/batch.json").items():
             with suppress(KeyError, TypeError):
-                ours, theirs = median(of["seconds"]["deliver"]), median(of["seconds"]["identity"])
-                ratio = of["median ratio to identity"]["deliver"]
-                yield f"batch, {name}, {of['rows']:,} rows, seconds", ours, "an identity function", theirs, ratio
+                unit, suffix = ("CPU seconds", ", CPU") if "CPU seconds" in of else ("seconds", "")
+                ours, theirs = median(of[unit]["deliver"]), median(of[unit]["identity"])
+                other = "the same partitions and sort, then `mapInArrow` with an identity" if suffix else "an identity"
+                ratio = of[f"median ratio to identity{suffix}"]["deliver"]
+                yield f"batch, {name}, {of['rows']:,} rows, {unit}", ours, other, theirs, ratio
 
     def streams() -> Rows:
         found = result("deliver/results/stream.json")
+        with suppress(KeyError):
+            starts = found["the worker beside the driver"]["CPU seconds of imports"]
+            ours, theirs = starts["with ours"], starts["Spark's own"]
+            yield "imports of the worker beside the driver", ours, "those of pyspark alone", theirs, ours / theirs
         called = {
             "by hand": "a buffer written by hand",
             "no rule": "the same pipeline without a rule",
@@ -108,6 +114,11 @@ def deliver() -> str:
                     first = found[other]["CPU seconds by way and micro-batches"]
                     theirs = first[f"deliver, {found[other]['micro-batches']}"] * rows / found[other]["rows"]
                     yield f"{name}, {rows:,} rows", cpu[whole], f"{other}, as many rows", theirs, cpu[whole] / theirs
+
+    def visits() -> Rows:
+        for name, of in result("deliver/results/visits.json").items():
+            with suppress(KeyError, TypeError):
+                yield name, of["us a row"]
 
     def rivals() -> Rows:
         for name, of in result("deliver/results/rivals.json").items():
@@ -143,6 +154,11 @@ Script: `batch.py`.
 CPU seconds of JVM and Python together, after a small stream in the same process.
 
 {compared(streams())}
+Microseconds of CPU a row in the visits of shards alone, without Spark, one round on a loaded machine. 64 keys unless a
+number is named; keys have 2,500, 10 and 2 rows each. "Cold restart" is the first micro-batch of a worker that has to
+read its shards. Script: `visits.py`.
+
+{table(("what", "us a row"), visits())}
 A buffer by hand and a pipeline without a rule do less: no duplicates, no cycles, no lost causes, no reasons. Script:
 `stream.py`.
 
@@ -212,6 +228,13 @@ def audit() -> str:
                 ours, theirs = median(of["audit_seconds"]), median(of["yardstick_seconds"])
                 yield f"{what}, seconds", ours, "reading and sorting the same files", theirs, of["ratio"]
 
+    def chunks() -> Rows:
+        for count in (10, 100):
+            with suppress(KeyError, FileNotFoundError):
+                of = result(f"audit/results/files-100m-{count}-chunks.json")
+                seconds, busy, memory = of["audit_seconds"], of["audit_cpu_seconds"], of["peak_rss_mb"]["worker"]
+                yield f"{of['verdict']['events']:,}", count, median(seconds), median(busy), memory
+
     def many() -> Rows:
         of = result("audit/results/violations.json")
         for name in ("verdict alone", "a hundred proofs", "JSON", "Parquet"):
@@ -220,6 +243,12 @@ def audit() -> str:
 
     growth = result("audit/results/growth.json")["median_seconds"]
     rows = ((called, *(cell(trace, way) for trace in traces)) for way, called in ways.items())
+    by_chunks = ""
+    if chunked := list(chunks()):
+        by_chunks = f"""The summaries of chunks are merged along a tree, 16 to a task. One audit each, busy machine:
+
+{table(("events", "chunks", "seconds", "CPU seconds", "peak MB of a worker"), chunked)}
+"""
     violations = result("audit/results/violations.json")
     return f"""# Audit
 
@@ -241,7 +270,7 @@ Script: `run.py`.
 ## Growth on Spark
 
 {table(("events", "seconds"), ((f"{int(size):,}", seconds) for size, seconds in growth.items()))}
-## Many violations
+{by_chunks}## Many violations
 
 {violations["events"]:,} events with {violations["violations"]:,} violations.
 

@@ -5,6 +5,7 @@
     python benchmarks/audit/run.py frame  --data DIR --partition-bytes 128m       ... whose partitions overlap in it
     python benchmarks/audit/run.py plain  --data DIR                              no `order` column
     python benchmarks/audit/run.py growth --data DIR DIR DIR                      files of growing size in turn
+    python benchmarks/audit/run.py files  --data DIR --chunk-rows 10000000 --warm 0 --no-yardstick    few large chunks
 
 The yardstick: Spark reads the same Parquet and sorts it by run, process and index into a no-op sink. A candidate ends
 when the verdicts and all rows of violations, undelivered copies, duplicates, misdeliveries and quarantine are computed.
@@ -106,6 +107,7 @@ def main() -> None:
     parser.add_argument("how", choices=["files", "frame", "plain", "growth"])
     parser.add_argument("--data", required=True, nargs="+")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=WARM, help="rounds that do not count; large data need none")
     parser.add_argument("--chunk-rows", type=int)
     parser.add_argument("--partition-bytes", help="as 128m, Spark's default: files then share partitions that overlap")
     parser.add_argument("--no-yardstick", action="store_true")
@@ -123,22 +125,22 @@ def main() -> None:
     sticks: list[tuple[float, float]] = []
     audits: list[tuple[float, float]] = []
     loads = []
-    for turn in range(given.rounds + WARM):
+    for turn in range(given.rounds + given.warm):
         stick = (0.0, 0.0) if given.no_yardstick else timed(yardstick, spark, data)[:2]
         wall, spent, verdict = timed(candidate, spark, given.how, data, options)
         print(
-            f"round {turn}{' (warming up)' if turn < WARM else ''}: yardstick {stick[0]:.1f} s ({stick[1]:.1f} s CPU), "
+            f"round {turn}{' (warming up)' * (turn < given.warm)}: yardstick {stick[0]:.1f} s ({stick[1]:.1f} s CPU), "
             f"audit {wall:.1f} s ({spent:.1f} s CPU), load {os.getloadavg()[0]:.1f}",
             flush=True,
         )
-        if turn >= WARM:
+        if turn >= given.warm:
             sticks.append(stick)
             audits.append((wall, spent))
             loads.append(os.getloadavg()[0])
     pairs = list(zip(audits, sticks, strict=True))
     ratios = None if given.no_yardstick else [[a[i] / s[i] for a, s in pairs] for i in (0, 1)]
     result = {
-        "how": given.how, "partition_bytes": given.partition_bytes,
+        "how": given.how, "chunk_rows": given.chunk_rows, "partition_bytes": given.partition_bytes,
         "cores": CORES, "data": Path(data).name, "verdict": verdict,
         "yardstick_seconds": [s[0] for s in sticks], "yardstick_cpu_seconds": [s[1] for s in sticks],
         "audit_seconds": [a[0] for a in audits], "audit_cpu_seconds": [a[1] for a in audits],

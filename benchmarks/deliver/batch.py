@@ -1,9 +1,10 @@
-"""Batch delivery against the same job with an identity function, and against a global sort by time.
+"""Batch delivery against the same plan with an identity function, and against a global sort by time.
 
     python benchmarks/deliver/batch.py [--rows 10000000] [--repeat 3] [--only stamps] [--also PACKAGE]
 
 Writes results/batch.json as it goes. Ratios are within one run, each delivery beside an identity of its own;
-`--also` measures the `deliver` of another release, installed under another name, in the same rounds.
+`--also` measures the `deliver` of another release, installed under another name, in the same rounds. CPU seconds are
+those of the JVM and its Python workers, so that they mean something on a busy machine too (Linux only).
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,6 +29,8 @@ HERE = Path(__file__).parent
 KEY = ("run", "destination")
 KINDS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "explicit causes": (_data.causes, ("depends_on",)),
+    "explicit causes, 5,000 keys": (partial(_data.causes, keys=5_000, hot=False), ("depends_on",)),
+    "explicit causes, 500,000 keys": (partial(_data.causes, keys=500_000, hot=False), ("depends_on",)),
     "stamps": (_data.arrivals, ("stamp", list(_data.ROSTER.names))),
 }
 """How the rows of each kind are made, and how `deliver` is called for them"""
@@ -33,24 +38,35 @@ KINDS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 
 def identity(table: Any) -> Any:
     """The same plan, with a function that hands its batches through."""
-    import pyarrow as pa
-
-    def same(key: Any, batches: Any) -> Any:
-        yield from batches
-
-    same.__annotations__ = {
-        "key": tuple[pa.Scalar, ...],
-        "batches": Iterator[pa.RecordBatch],
-        "return": Iterator[pa.RecordBatch],
-    }
     ordered = table.repartition(*KEY).sortWithinPartitions(*KEY, "arrival", "message")
-    return ordered.groupBy(*KEY).applyInArrow(same, table.schema)
+    return ordered.mapInArrow(lambda batches: batches, table.schema)
 
 
-def timed(job: Callable[[], Any]) -> float:
-    start = time.perf_counter()
+def timed(job: Callable[[], Any]) -> tuple[float, float]:
+    """Return the seconds that a job takes, and its seconds of CPU time."""
+    start, used = time.perf_counter(), cpu_seconds()
     job().write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, cpu_seconds() - used
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of all processes below this one, those that have ended included."""
+    children: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        pid = int(stat.parent.name)
+        children.setdefault(int(fields[1]), []).append(pid)
+        ticks[pid] = sum(map(int, fields[11:15]))
+    below, found = [os.getpid()], 0
+    while below:
+        mine = children.get(below.pop(), [])
+        found += sum(ticks[pid] for pid in mine)
+        below += mine
+    return found / os.sysconf("SC_CLK_TCK")
 
 
 def delivering(table: Any, by: str, roster: list[str] | None = None, package: str = "thence") -> Any:
@@ -70,23 +86,32 @@ def measured(table: Any, small: Any, call: tuple[Any, ...], repeat: int, also: s
         jobs["deliver, before"] = lambda: delivering(table, *call, package=also)
     for package in packages.values():  # compile and warm up
         timed(lambda package=package: delivering(small, *call, package=package))  # type: ignore[misc]
+    timed(jobs["identity"])  # the files are read once
     times: dict[str, list[float]] = {name: [] for name in jobs}
+    used: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(repeat):
         for name, job in jobs.items():
-            times[name].append(timed(job))
-            print(f"{name}: {times[name][-1]:.1f} s", flush=True)
+            seconds, cpu = timed(job)
+            times[name].append(seconds)
+            used[name].append(cpu)
+            print(f"{name}: {seconds:.1f} s, CPU {cpu:.1f} s", flush=True)
     out = delivering(small, *call)
     return {
         "rows": table.count(),
         "seconds": times,
-        "median ratio to identity": {
-            name: median(a / b for a, b in zip(each, times["identity"], strict=True)) for name, each in times.items()
-        },
+        "CPU seconds": used,
+        "median ratio to identity": ratios(times),
+        "median ratio to identity, CPU": ratios(used),
         "outcomes of the small table": {
             row["outcome"]: row["count"] for row in out.groupBy("outcome").count().collect()
         },
         "share of rows held": out.where("held_for > 0").count() / small.count(),
     }
+
+
+def ratios(times: dict[str, list[float]]) -> dict[str, float]:
+    """Return the median ratio of each job to the identity beside it."""
+    return {name: median(a / b for a, b in zip(each, times["identity"], strict=True)) for name, each in times.items()}
 
 
 def main(rows: int, repeat: int, only: str | None, also: str | None, folder: Path) -> None:

@@ -92,23 +92,19 @@ def run(case: stream.Case, cold: bool = False) -> dict[str, float]:
 
 
 def main(rounds: int) -> None:
-    cases = {name: case for name, case in stream.CASES.items() if name != "cold restart"}
     found: dict[str, list[dict[str, float]]] = {}
-    for number in range(rounds + 1):  # the first round does not count
-        for name, case in cases.items():
-            row = run(case)
-            if number:
-                found.setdefault(name, []).append(row)
-        if number:
-            found.setdefault("cold restart", []).append(run(stream.CASES["cold restart"], cold=True))
-        print(number, {name: round(rows[-1]["us a row"], 2) for name, rows in found.items()}, flush=True)
-    result = {
-        name: {key: round(median(row[key] for row in rows), 2) for key in rows[0]}
-        | {"us a row, by round": [round(row["us a row"], 2) for row in rows]}
-        for name, rows in found.items()
-    }
-    result["load of the machine"] = round(os.getloadavg()[0], 1)  # type: ignore[assignment]
-    (HERE / "results" / "visits.json").write_text(json.dumps(result, indent=1) + "\n")
+    run(stream.SMALL)
+    for _ in range(rounds):
+        for name, case in stream.CASES.items():
+            found.setdefault(name, []).append(run(case, cold=name == "cold restart"))
+            print(name, found[name][-1], flush=True)
+            result: dict[str, Any] = {
+                name: {key: round(median(row[key] for row in rows), 2) for key in rows[0]}
+                | {"us a row, by round": [round(row["us a row"], 2) for row in rows]}
+                for name, rows in found.items()
+            }
+            result["load of the machine"] = round(os.getloadavg()[0], 1)
+            (HERE / "results" / "visits.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

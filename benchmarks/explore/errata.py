@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "reproduce"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
+from explorer.directed_walk import hunt
 from prose import figures, filled
 
 from thence.core.model.events import parse
 from thence.lab.explorer.coverage import Coverage
-from thence.lab.explorer.directed_walk import hunt
 from thence.lab.explorer.search import promised
 from thence.lab.explorer.shrink import Smallest, find, shrunk
 from thence.lab.explorer.witness import Witness, loads

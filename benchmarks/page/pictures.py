@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import Page, sync_playwright
 
 from thence.cli import main
-from thence.show.spacetime.simulated import side_by_side_page
+from thence.show.reproduced import side_by_side_page
 
 ROOT = Path(__file__).parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-sync"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from explorer.directed_walk import hunt
 from explorer.test_errata_found import FOUND
 
-from thence.lab.explorer.directed_walk import hunt
 from thence.lab.explorer.search import explore, promised
 from thence.lab.explorer.setting import Setting
 from thence.lab.explorer.shrink import find, shrunk

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from explorer.directed_walk import hunt
 
-from thence.lab.explorer.directed_walk import hunt
 from thence.lab.explorer.search import explore, promised
 from thence.lab.explorer.setting import Setting
 from thence.lab.explorer.shrink import find, shrunk

@@ -14,7 +14,7 @@ from support.live_pair import configure, folder, run, take, until
 from thence.errors import MisuseError
 from thence.live import outbox
 from thence.live import process as process
-from thence.live.detector import Detector
+from thence.live.heartbeat import Detector
 from thence.live.inputs import TRUSTED
 from thence.runtime import Endpoint, JournalError, RolledBackError, load
 

@@ -21,7 +21,7 @@ from thence.live.frames import DATA, Framer, frame
 from thence.live.inbox import Inbox
 from thence.live.journal import InputRow, Journal
 from thence.live.payloads import Payloads
-from thence.live.tcp import PIECE_BYTES, TcpChannel
+from thence.live.tcp import BLOCK_BYTES, TcpChannel
 from thence.runtime import Endpoint
 
 assert folder is not None
@@ -121,13 +121,13 @@ def test_a_long_frame_is_written_in_pieces_and_in_order(room: int) -> None:
         channel = TcpChannel(None, 0)  # type: ignore[arg-type]
         network = SlowNetwork(channel, room)
         channel.transport = network  # type: ignore[assignment]
-        long = random.Random(5).randbytes(5 * PIECE_BYTES + 7)
+        long = random.Random(5).randbytes(5 * BLOCK_BYTES + 7)
         channel.write(b"first")
         channel.write(long)
         channel.write(b"second")
-        channel.write(long[:PIECE_BYTES])
+        channel.write(long[:BLOCK_BYTES])
         channel.write(b"third")
-        wanted = b"first" + long + b"second" + long[:PIECE_BYTES] + b"third"
+        wanted = b"first" + long + b"second" + long[:BLOCK_BYTES] + b"third"
         turns = 0
         while sum(map(len, network.written)) < len(wanted):
             turns += 1
@@ -135,7 +135,7 @@ def test_a_long_frame_is_written_in_pieces_and_in_order(room: int) -> None:
             await asyncio.sleep(0)
             network.drain()
         assert b"".join(network.written) == wanted
-        assert max(map(len, network.written)) <= PIECE_BYTES
+        assert max(map(len, network.written)) <= BLOCK_BYTES
         assert turns >= 5  # other tasks had their turn in between
 
     run(go())

@@ -31,7 +31,7 @@ class StableHistories(ECH):
     """`ech` that notices who has delivered what; `by_stamps=False` listens to the driver alone."""
 
     name = "ech-stable"
-    code = 161
+    code = 195
     fields: ClassVar[dict[str, Shape]] = {**ECH.fields, "confirmed": ByProcess(ByCount(MASK))}
     options: ClassVar[dict[str, Shape]] = {"carbon": BOOL, "by_stamps": BOOL}
 

@@ -27,8 +27,7 @@ from thence.errors import MisuseError, PeerError
 from thence.lab.explorer.search import explore
 from thence.lab.explorer.setting import Setting
 from thence.lab.explorer.variant import Variant
-from thence.lab.papers.variants.ageing import OwnDelivKept, OwnSentKept
-from thence.lab.papers.variants.bounded import VARIANTS, NeverAged
+from thence.lab.papers.variants.bounded import VARIANTS, NeverAged, OwnDelivKept, OwnSentKept
 from thence.protocols import REGISTRY, Deferred, Deliver, Effect, Member, create
 
 FAMILY = ("gossip", "epochs", "bounded")

@@ -14,7 +14,7 @@ from thence.errors import MisuseError
 from thence.lab.explorer.search import explore
 from thence.lab.papers.channel_clocks import ChannelClocks, ReceiverAlone
 from thence.lab.papers.variants import setting_of
-from thence.lab.papers.variants.channels import VARIANTS
+from thence.lab.papers.variants.bounded import VARIANTS
 from thence.protocols import Deferred
 
 WHOLE: list[tuple[dict, int]] = [

@@ -8,10 +8,11 @@ from support.walk import play, walk
 from thence.core.model.minimum import Minimum
 from thence.errors import MisuseError
 from thence.lab.explorer.variant import Variant
-from thence.lab.papers.variants import ageing, ks, serial
+from thence.lab.papers.variants import bounded, ks, serial
 from thence.protocols import REGISTRY
 
-VARIANTS = (*ks.VARIANTS, *serial.VARIANTS, *ageing.VARIANTS)
+OWN_CLOCK = [variant for variant in bounded.VARIANTS if variant.name.startswith("epochs-own-")]
+VARIANTS = (*ks.VARIANTS, *serial.VARIANTS, *OWN_CLOCK)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections import deque
+from collections import Counter, deque
 from itertools import pairwise
 from random import Random
 
@@ -57,11 +57,18 @@ def execution(seed: int, *, labels: int = 1) -> list[Event]:
 SEEDS = st.integers(0, 2**32)
 
 
+def test_random_executions_have_what_is_checked_in_them() -> None:
+    runs = [execution(seed) for seed in range(60)]
+    assert sum(bool(judge(events).violations) for events in runs) > 20
+    assert sum(bool(Execution(events).send) for events in runs) > 50
+
+
 @given(SEEDS)
 def test_walks_agree_with_the_definition(seed: int) -> None:
     events = execution(seed)
     causality, judged = Causality(events), Execution(events)
     place = {(e.process, e.index): number for number, e in enumerate(judged.events)}
+    assert causality.send.keys() == judged.send.keys()
     for message, start in causality.send.items():
         here = judged.send[message]
         future, past = causality.future(start), causality.past(start)
@@ -79,6 +86,7 @@ def test_clocks_are_happened_before(seed: int) -> None:
     events = [event for event in execution(seed) if event.kind != "receive"]
     judged = Execution(events)
     clocks = list(vector_clocks(events))
+    assert len(clocks) == len(events)
     for one, first in enumerate(clocks):
         for two, second in enumerate(clocks):
             below = all(count <= second.get(name, 0) for name, count in first.items())
@@ -143,7 +151,9 @@ def hops(events: list[Event], steps: list[PathStep]) -> int:
 @given(SEEDS, st.integers(1, 3))
 def test_every_violation_has_a_real_and_shortest_path(seed: int, labels: int) -> None:
     events = execution(seed, labels=labels)
-    for violation in judge(events).violations:
+    violations = judge(events).violations
+    assert None not in [path(events, violation) for violation in violations]
+    for violation in violations:
         steps = path(events, violation)
         assert steps is not None
         assert (steps[0].kind, steps[0].message) == ("send", violation.missing)
@@ -160,10 +170,11 @@ def test_what_overtakes_a_message_agrees_with_the_judge(seed: int) -> None:
     events = execution(seed)
     violations = set(judge(events).violations)
     causality = Causality(events)
-    for message in causality.send:
-        found = overtakings(causality, message)
-        assert len(set(found)) == len(found)
-        assert set(found) == {v for v in violations if message in (v.early, v.missing)}
+    assert {message: Counter(overtakings(causality, message)) for message in causality.send} == {
+        event.message: Counter(v for v in violations if event.message in (v.early, v.missing))
+        for event in events
+        if event.kind == "send"
+    }
 
 
 def logged(events: list[Event], message: str | None) -> list[ClockEvent]:
@@ -188,8 +199,9 @@ def test_an_excerpt_keeps_what_happened_before_what(seed: int) -> None:
     events = execution(seed)
     judged = Execution(events)
     place = {(e.process, e.index): number for number, e in enumerate(judged.events)}
-    for message in list(judged.send)[:5]:
-        rows = around(events, message)
+    excerpts = {message: around(events, message) for message in list(judged.send)[:5]}
+    assert all({message} <= {e.message for e in rows if e.kind == "send"} for message, rows in excerpts.items())
+    for message, rows in excerpts.items():
         log = logged(events, message)
         assert audit_clocks(log).findings == []
         own = {

@@ -152,12 +152,14 @@ def test_worlds() -> None:
 
 
 def test_explored_cores() -> None:
-    for messages, destinations in ((3, "any"), (4, "unicast")):
-        key = f"core and link under the explorer, 3 processes, {messages} messages, {destinations}"
+    settings = ((3, "any"), (4, "unicast"))
+    keys = [f"core and link under the explorer, 3 processes, {count} messages, {to}" for count, to in settings]
+    for key, (messages, destinations) in zip(keys, settings, strict=True):
         if not done(key):
             found = explored(protocol="ks", messages=messages, destinations=destinations)
             assert (found.complete, found.failures) == (True, [])
             keep("live", key, {"states": found.states, "executions": found.executions})
+    assert all(kept()[key]["states"] > 0 for key in keys)
 
 
 def test_power_cuts() -> None:

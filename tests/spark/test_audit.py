@@ -17,9 +17,9 @@ from support.traces import random_trace, spoil
 from thence.core.model.events import Event, order_of, parse
 from thence.core.model.order import Judgement, judge
 from thence.spark import audit
+from thence.tables.engines.spark.audit import tables
 from thence.tables.engines.spark.event_columns import with_event_columns
 from thence.tables.engines.spark.frame_layout import look_at
-from thence.tables.engines.spark.transport import tables
 from thence.tables.judge.normal_table import completed
 from thence.tables.judge.partition_plan import Plan
 

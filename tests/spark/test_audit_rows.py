@@ -16,7 +16,7 @@ import thence
 from thence.core.model.events import parse
 from thence.errors import MisuseError
 from thence.spark import audit, audit_files
-from thence.tables.engines.spark import audit_files as files
+from thence.tables.engines.spark import audit as files
 from thence.tables.engines.spark.frame_layout import look_at
 from thence.tables.files.jsonl import write_jsonl
 from thence.tables.files.parquet import write_parquet

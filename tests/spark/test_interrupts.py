@@ -21,7 +21,7 @@ PROGRAM = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell started us beside itself
 from pathlib import Path
-from thence.tables.engines.spark import audit_files as files
+from thence.tables.engines.spark import audit as files
 trace, mark = sys.argv[1:]
 
 def forever(spark, opened):

@@ -16,8 +16,7 @@ import thence
 from thence.errors import MisuseError
 from thence.tables.engines.spark import archive
 from thence.tables.engines.spark.java import Java
-from thence.tables.engines.spark.probe import probe
-from thence.tables.engines.spark.session import _environment, defaults, local_session
+from thence.tables.engines.spark.session import _environment, defaults, local_session, probe
 
 
 def test_the_settings_hold(spark: SparkSession) -> None:

@@ -20,7 +20,7 @@ from thence.core.model.message import MESSAGE, Cause, Copy, MessageId
 from thence.core.model.message_names import name_of
 from thence.core.model.order import Execution, Guarantee, Judgement, by_label, judge
 from thence.core.model.roster import Roster
-from thence.lab.papers.variants import channels
+from thence.lab.papers.variants import bounded
 from thence.protocols import (
     REGISTRY,
     Deferred,
@@ -45,7 +45,7 @@ def entry_of(protocol: str | type[Member]) -> ProtocolEntry:
     if isinstance(protocol, str):
         return REGISTRY[protocol]
     by_class = {entry.protocol: entry for entry in REGISTRY.values()}
-    by_class |= {variant.protocol: variant.entry for variant in channels.VARIANTS}
+    by_class |= {variant.protocol: variant.entry for variant in bounded.VARIANTS}
     return next(by_class[base] for base in protocol.__mro__ if base in by_class)
 
 

@@ -10,10 +10,11 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 FILES = ["runtime.txt", "dev.txt"]
-OURS = {"thence", "support", "conftest"}
+OURS = {"thence", "support", "conftest", "papers", "explorer"}
 ELSEWHERE = {"polars"}
 """yardsticks of benchmarks that run in an environment of their own, as they say"""
 
@@ -43,6 +44,20 @@ def test_the_pins_are_made_from_every_extra() -> None:
 def test_what_is_pinned_is_what_is_installed(name: str) -> None:
     wanted = dict(line.split("==") for line in pins(name))
     assert {package: metadata.version(package) for package in wanted} == wanted
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_a_pinned_package_needs_is_pinned(name: str) -> None:
+    """What `make pins` writes is complete, so that two installations are the same."""
+    packages = {normal(line.split("==")[0]) for line in pins(name)}
+    needed = {
+        normal(need.name)
+        for package in packages
+        for need in map(Requirement, metadata.requires(package) or ())
+        if need.marker is None or need.marker.evaluate({"extra": ""})
+    }
+    assert needed - packages == set()
+    assert len(needed) > 20
 
 
 def imported(folder: str) -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 
 from thence.errors import MisuseError, PeerError, ThenceError, TraceError
 from thence.tables.engines.spark.session import GREETING, pass_on
-from thence.tables.engines.spark.worker_errors import error_of_ours, errors_of_workers
+from thence.tables.engines.spark.workers import error_of_ours, errors_of_workers
 
 TRACEBACK = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker:
 Traceback (most recent call last):

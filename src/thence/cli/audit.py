@@ -109,7 +109,7 @@ def _collecting(result: AuditResult) -> Iterator[AuditProgress]:
         if result.engine != "spark":
             yield progress
             return
-        from thence.tables.engines.spark.progress import watched
+        from thence.tables.engines.spark.session import watched
 
         with watched(result.findings.frame.sparkSession, progress):  # type: ignore[attr-defined]
             yield progress
@@ -170,8 +170,8 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
 
 
 def _on_spark(opened: Trace, cores: int) -> AuditResult:
-    from thence.tables.engines.spark.audit_files import audit_trace
-    from thence.tables.engines.spark.progress import watched
+    from thence.tables.engines.spark.audit import audit_trace
+    from thence.tables.engines.spark.session import watched
 
     size = sum(path.stat().st_size for path in opened.files if path.exists())
     spark = start_spark(cores, quick=size < SMALL or _opened_by_workers(opened))

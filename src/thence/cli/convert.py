@@ -30,6 +30,7 @@ from thence.cli._common import (
 )
 from thence.cli._packages import require_packages
 from thence.cli._targets import check_target
+from thence.cli.audit import DelimiterOption, FormatOption, PatternOption, TraceArgument
 from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class To(StrEnum):
 
 
 def command(
-    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Files, folders or globs.")],
+    trace: TraceArgument,
     to: Annotated[To, typer.Option("--to", help="The format to write.")],
     around: Annotated[
         str | None, typer.Option("--around", metavar="MESSAGE", help="Only the rows around this message.")
@@ -62,15 +63,9 @@ def command(
     files: Annotated[
         int, typer.Option("--files", min=1, help="Parquet: as many files, each one range of `order`.")
     ] = 1,
-    format: Annotated[str, typer.Option("--format", help="auto, jsonl, parquet or shiviz.")] = "auto",
-    pattern: Annotated[
-        str | None,
-        typer.Option("--pattern", metavar="RE", help="Of a log: with the groups host, clock, event."),
-    ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option("--delimiter", metavar="RE", help="Between executions in a log: with the group trace."),
-    ] = None,
+    format: FormatOption = "auto",
+    pattern: PatternOption = None,
+    delimiter: DelimiterOption = None,
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
     engine: EngineOption = "auto",

@@ -31,6 +31,7 @@ from thence.cli._common import (
 )
 from thence.cli._console import Console, table
 from thence.cli._packages import require_packages
+from thence.cli.audit import FormatOption, TraceArgument
 from thence.core.model.plain import Row
 from thence.errors import MisuseError, TraceError
 
@@ -42,7 +43,7 @@ EXAMPLE = "thence cost trace.jsonl --protocols ks,rst,ech --plot cost.svg"
 
 
 def command(
-    trace: Annotated[list[str], typer.Argument(metavar="TRACE...", help="Files, folders or globs.")],
+    trace: TraceArgument,
     protocols: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Separated by commas; default: those that can be recommended.")
     ] = None,
@@ -52,7 +53,7 @@ def command(
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .svg, or both if the name has no ending.")
     ] = None,
-    format: Annotated[str, typer.Option(help="auto, jsonl or parquet.")] = "auto",
+    format: FormatOption = "auto",
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
     engine: EngineOption = "auto",

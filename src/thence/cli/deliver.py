@@ -325,7 +325,7 @@ def _emptied(folder: Path) -> None:
 
 
 def _on_spark(asked: DeliveryRequest, streaming: Streaming, cores: int) -> Row:
-    from thence.tables.engines.spark.worker_errors import errors_of_workers
+    from thence.tables.engines.spark.workers import errors_of_workers
 
     session = start_spark(cores)
     ordered = _ordered(session, asked, streaming)

@@ -178,8 +178,7 @@ def deliver_the_batch(made: Demo) -> None:
     import pyarrow.parquet as pq
 
     from thence.lab.shop.traffic import ledger_arrivals, repaired_trace
-    from thence.show.bars import bars
-    from thence.show.results_page import Picture
+    from thence.show.results_page import Picture, bars
     from thence.tables.engines.local.audit import audit
     from thence.tables.engines.spark.deliver import deliver
 
@@ -321,8 +320,7 @@ def what_it_costs(made: Demo) -> None:
     """Print what each part took, and compare six protocols on one traffic."""
     from thence.cli.protocols import scenario_for
     from thence.lab.simulator import simulate
-    from thence.show.bars import bars
-    from thence.show.results_page import Picture
+    from thence.show.results_page import Picture, bars
     from thence.tables.engines.local.audit import audit_events
     from thence.tables.result_table import Cell, ResultTable
 

@@ -172,7 +172,7 @@ def _archive(java: Java, *, make: bool) -> Check:
 
 def _spark(java: Java) -> Iterator[Check]:
     """Start a session on `java`, run a job through its workers, and say how that went."""
-    from thence.tables.engines.spark.probe import probe
+    from thence.tables.engines.spark.session import probe
 
     began = time.perf_counter()
     try:

@@ -33,14 +33,13 @@ from thence.live.metrics import LiveMetrics
 from thence.live.private import make_private
 from thence.live.process import LiveProcess
 from thence.live.recovery import Recovered, recover
-from thence.live.tasks import to_the_end
 from thence.live.trace_files import TraceFiles
 from thence.live.transport import Factory, Transport, configured
 from thence.live.work import Handler, RunningHandlers
-from thence.live.writer import InputWriter
+from thence.live.writer import InputWriter, to_the_end
 from thence.tables.files.formats import MARK
 
-SLICE = 64
+DELIVERIES_A_TURN = 64
 """deliveries that are returned before other tasks get their turn"""
 RENEW_SECONDS = 5.0
 
@@ -348,7 +347,7 @@ class Endpoint:
                 continue  # which says so
             yield self._message()
             handed += 1
-            if handed % SLICE == 0:
+            if handed % DELIVERIES_A_TURN == 0:
                 await asyncio.sleep(0)
 
     def _message(self) -> Message:

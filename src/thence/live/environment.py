@@ -14,19 +14,7 @@ from thence.errors import MisuseError
 from thence.live.config import CONFIG_KEYS, Toml
 
 VARIABLE_PREFIX = "THENCE_LIVE_"
-TEXTS = {
-    "name",
-    "protocol",
-    "run",
-    "journal",
-    "synchronous",
-    "record",
-    "admin",
-    "metrics",
-    "health",
-    "bind",
-    "dead_letter",
-}
+TEXTS = {*CONFIG_KEYS[""]} - {"processes", "options", "addresses", "tls", "plain", "nats", "limits"}
 TEXTS |= {f"tls.{key}" for key in CONFIG_KEYS["tls"]} | {"limits.away"}
 TEXTS |= {f"nats.{key}" for key in CONFIG_KEYS["nats"] if key not in ("servers", "replicas")}
 

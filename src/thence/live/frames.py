@@ -58,7 +58,7 @@ class Framer:
         """Yield (kind, body) of each frame that is complete now; a body is good until the next one is asked for."""
         got: bytes | memoryview = data
         if self._kept:
-            self._kept += data  # in place: a frame of many megabytes comes in thousands of pieces
+            self._kept += data  # in place: a frame of many megabytes comes in thousands of blocks
             if len(self._kept) < self._needed:
                 return
             got = memoryview(self._kept)  # a long body is copied once, when it is kept

@@ -17,18 +17,32 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from thence.errors import MisuseError, ThenceError
+from thence.live.core import Core
 from thence.live.database import SqlRow, SqlValue
 from thence.live.deliveries import InboxEntry
 from thence.live.inputs import Send
 from thence.live.logs import note
-from thence.live.trial import Trial
 
 if TYPE_CHECKING:
     from thence.live.endpoint import Endpoint
 
-
 DEAD_LETTER = "dead-letter"
 """the label of messages that were given up: an order of its own"""
+
+
+class Trial:
+    """A row of sends that will be applied together."""
+
+    def __init__(self, core: Core) -> None:
+        """Copy the member."""
+        self._core, self._member, self._labels = core, core.member.fork(), set(core.labels)
+
+    def send(self, given: Send) -> None:
+        """Raise what the core would raise for this send after those before it."""
+        self._core.check_send(given, self._labels)
+        self._member.send(given.destinations, label=given.label)
+        if given.label is not None:
+            self._labels.add(given.label)
 
 
 class RolledBackError(MisuseError):

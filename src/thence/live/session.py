@@ -91,7 +91,7 @@ class Session:
         self._out: list[bytes] = []
         """frames that leave together: one call of the system, and with TLS one record, for all of a group"""
         self._long = False
-        """whether one of them is too long to be copied into one piece with the others"""
+        """whether one of them is too long to be copied into one block with the others"""
         if peer is not None:
             self._greet(peer)
 

@@ -27,7 +27,7 @@ from thence.live.session import Session
 from thence.live.tls import Contexts, proven_name, tls_problem
 
 FIRST_PAUSE, LAST_PAUSE = 0.02, 1.0
-PIECE_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 18
 """bytes handed to the network at once: TLS encrypts them in a millisecond"""
 
 
@@ -118,7 +118,7 @@ class TcpChannel(asyncio.Protocol):
         """Hand bytes to the network."""
         if self.transport is None or self.transport.is_closing():
             return
-        if len(data) <= PIECE_BYTES and not self._later:
+        if len(data) <= BLOCK_BYTES and not self._later:
             self.transport.write(data)
             return
         self._later.append(memoryview(data))
@@ -126,14 +126,14 @@ class TcpChannel(asyncio.Protocol):
             self._write_on()
 
     def _write_on(self) -> None:
-        """Write the next piece of a long frame; other tasks have their turn before the one after it."""
+        """Write the next block of a long frame; other tasks have their turn before the one after it."""
         if self._paused or not self._later or self.transport is None or self.transport.is_closing():
             return
-        piece = self._later[0][:PIECE_BYTES]
-        rest = self._later.popleft()[PIECE_BYTES:]
+        block = self._later[0][:BLOCK_BYTES]
+        rest = self._later.popleft()[BLOCK_BYTES:]
         if rest:
             self._later.appendleft(rest)
-        self.transport.write(piece)
+        self.transport.write(block)
         if self._later:
             asyncio.get_running_loop().call_soon(self._write_on)
 

@@ -16,11 +16,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from queue import SimpleQueue
+from typing import TypeVar
 
 from thence.errors import MisuseError, ThenceError
-from thence.live.committer import Committer
 from thence.live.database import JournalError
 from thence.live.group import QueuedInput
 from thence.live.inbox import Inbox
@@ -28,14 +30,79 @@ from thence.live.inputs import Done, Send, Stop
 from thence.live.logs import note
 from thence.live.message import Reply
 from thence.live.process import LiveProcess
-from thence.live.tasks import to_the_end
 
-SLICE = 256
+T = TypeVar("T")
+SENDS_A_TURN = 256
 """sends of a transaction that are applied before other tasks get their turn"""
 
 
 MAY_SHARE = sqlite3.threadsafety == 3
 """whether this SQLite lets two threads use one connection"""
+Commit = Callable[[], None]
+
+
+class Committer:
+    """Runs what it is given, in order, in a thread of its own."""
+
+    def __init__(self) -> None:
+        """Start the thread."""
+        self._work: SimpleQueue[tuple[Commit, asyncio.Future[None]] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="thence-commit", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Commit) -> asyncio.Future[None]:
+        """Return a future that says when the work is done, or what it raised."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._work.put((work, future))
+        return future
+
+    def close(self) -> None:
+        """End the thread after what it was given."""
+        self._work.put(None)
+
+    def _run(self) -> None:
+        while (given := self._work.get()) is not None:
+            work, future = given
+            error: BaseException | None = None
+            try:
+                work()
+            except BaseException as raised:
+                error = raised
+            try:
+                future.get_loop().call_soon_threadsafe(_settle, future, error)
+            except RuntimeError:
+                return  # the loop is closed: no task waits any more
+
+
+def _settle(future: asyncio.Future[None], error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
+
+
+async def to_the_end(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
+    """Wait for work to its end, also when the waiting task is cancelled; the cancellation is raised after that.
+
+    Work that fails raises its own error, cancelled or not. `cancelled` is called at every cancellation, and may make
+    the work end sooner.
+    """
+    task = asyncio.ensure_future(work)
+    stopped: asyncio.CancelledError | None = None
+    while not task.done():
+        done = task.get_loop().create_future()  # a future of our own: what a cancelled waiter cancels is not the work
+        task.add_done_callback(lambda _, done=done: done.done() or done.set_result(None))  # type: ignore[misc]
+        try:
+            await done
+        except asyncio.CancelledError as error:
+            stopped = error
+            cancelled()
+    found = task.result()
+    if stopped is not None:
+        raise stopped
+    return found
 
 
 class FailedError(ThenceError):
@@ -94,7 +161,7 @@ class InputWriter:
             process.open_group()
             for number, given in enumerate(sends, 1):
                 process.apply_own(given, now)
-                if number % SLICE == 0:
+                if number % SENDS_A_TURN == 0:
                     await asyncio.sleep(0)
             process.apply_own(Done((delivery,)), now)
             process.close_group()

@@ -5,6 +5,9 @@ DIR/reproduce.json        the command, and every claim with its verdict
 DIR/data/PAPER.SET.csv    the rows behind it
 DIR/plots/NAME.png, .svg
 DIR/runs/                 simulations and measurements that need not be run again; may be removed
+
+`side_by_side_page` runs protocols on one small simulated traffic: the runs differ in the protocol alone, each is
+audited, and the same arguments give the same page.
 """
 
 from __future__ import annotations
@@ -15,13 +18,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from thence import __version__
+from thence.core.model.events import Event
 from thence.core.model.plain import Fields, Row
 from thence.lab.papers.claims import DataRows, NoDataError
 from thence.lab.papers.run import Reproduced, count_verdicts
+from thence.lab.simulator import Scenario, simulate
 from thence.show import plots
 from thence.show.results_page import Links, Paragraph, Part, Picture, Section, results_page
-from thence.show.spacetime.simulated import side_by_side_page
+from thence.show.spacetime.findings import findings_of
+from thence.show.spacetime.pages import Recorded, one_page
+from thence.tables.engines.local.audit import audit_events
 from thence.tables.result_table import Cell, text
+
+
+def side_by_side(protocols: Sequence[str], *, seed: int) -> Recorded:
+    """Return what some protocols do on the same traffic, and what is wrong with it."""
+    events: list[Event] = []
+    for name in protocols:
+        scenario = Scenario(protocol=name, processes=4, messages=24, seed=seed, run=name)
+        events += [e for e in simulate(scenario, trace=True, stamps=True).events if e.run == name]
+    with audit_events(events) as audit:
+        verdicts = {run["run"]: run["verdict"] for run in audit.run_rows}
+        return Recorded(events, findings_of(audit), verdicts, {}, " beside ".join(protocols))
+
+
+def side_by_side_page(protocols: Sequence[str] = ("ks", "unordered"), *, seed: int = 1) -> str:
+    """Return the page of some protocols on the same traffic."""
+    lead = "The same messages, sent at the same times, under each protocol. Step with the arrow keys."
+    return one_page(side_by_side(protocols, seed=seed), lead=lead)
 
 
 def write_reproduced(out: Path, made: Sequence[Reproduced], command: str) -> Row:

@@ -1,7 +1,8 @@
-"""One HTML page from tables, pictures and sentences: self-contained, no scripts, light and dark.
+"""One HTML page from tables, pictures and sentences: self-contained, no scripts, light and dark; and bars as SVG.
 
 *Invariant.* Whatever is given is text and is escaped, pictures excepted: those are SVG of our own making, put into the
-page as data, so that their ids do not meet. The same parts give the same page, to the byte.
+page as data, so that their ids do not meet. The same parts give the same page, to the byte. Bars need no library; their
+colours are fixed, and a page inverts pictures in dark mode.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from re import sub
 from urllib.parse import quote
 
 from thence.tables.result_table import ResultTable, marked_up
+
+HEIGHT, LABEL, WIDE, VALUE = 26, 190, 420, 110
+"""pixels: of a bar with its gap, and the widths of names, bars and numbers"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +118,22 @@ table + p, figcaption { color: var(--soft); font-size: 13px; margin-top: -.5rem;
 figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; } figcaption { margin-top: 0; }
 pre { overflow-x: auto; font-size: 13px; padding: .6rem; border: 1px solid var(--line); }
 """
+
+
+def bars(rows: Sequence[tuple[str, float, str]], *, lit: str = "") -> bytes:
+    """Return horizontal bars: for each its name, its length and the text behind it; the one called `lit` stands out."""
+    longest = max((length for _, length, _ in rows), default=0.0) or 1.0
+    height = HEIGHT * len(rows) + 8
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LABEL + WIDE + VALUE}" height="{height}" '
+        f'viewBox="0 0 {LABEL + WIDE + VALUE} {height}" font-family="system-ui, sans-serif" font-size="13">'
+    ]
+    for place, (name, length, text) in enumerate(rows):
+        top, width = place * HEIGHT + 4, max(1.0, WIDE * length / longest)
+        color = "#d1495b" if name == lit else "#1f6f8b"
+        parts += [
+            f'<text x="{LABEL - 8}" y="{top + 15}" text-anchor="end">{escape(name)}</text>',
+            f'<rect x="{LABEL}" y="{top}" width="{width:.1f}" height="{HEIGHT - 6}" fill="{color}"/>',
+            f'<text x="{LABEL + width + 6:.1f}" y="{top + 15}">{escape(text)}</text>',
+        ]
+    return ("\n".join([*parts, "</svg>"]) + "\n").encode()

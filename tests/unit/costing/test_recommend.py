@@ -19,7 +19,6 @@ from thence.tables.costing.recommend import (
     NEVER,
     Recommendation,
     growth,
-    per_message,
     recommendable,
     together,
     total_cost,
@@ -218,8 +217,8 @@ def test_the_first_half_is_warm_up() -> None:
     for cost in costs.values():
         assert cost.warm_messages == 200
         assert when_warm(cost) == (cost.third_bytes + cost.last_bytes) / 200
-        assert when_warm(cost) >= per_message(cost)
-    assert when_warm(costs["ks"]) > per_message(costs["ks"])
+        assert when_warm(cost) >= (cost.bytes + cost.hop_bytes) / cost.messages
+    assert when_warm(costs["ks"]) > (costs["ks"].bytes + costs["ks"].hop_bytes) / costs["ks"].messages
 
 
 def sized(protocol: str, third: int, last: int) -> Cost:

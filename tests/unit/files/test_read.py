@@ -12,11 +12,10 @@ import pytest
 from thence.core.model.events import Event, parse
 from thence.errors import MisuseError, TraceError
 from thence.tables.files import batches, formats
-from thence.tables.files.formats import detect
+from thence.tables.files.formats import detect, find_files
 from thence.tables.files.jsonl import write_jsonl
 from thence.tables.files.line_reader import Block
 from thence.tables.files.parquet import write_parquet
-from thence.tables.files.paths import find_files
 from thence.tables.files.read import open_trace
 
 EVENTS = parse("a!1>bc b?a1 c?a1")

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from thence.tables.judge import interning as intern
+from thence.tables.judge import coded_rows as intern
 from thence.tables.judge.ids import hashes_of
 
 

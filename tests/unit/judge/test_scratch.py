@@ -14,7 +14,6 @@ from support.traces import Knobs, random_trace
 
 from thence.core.model.events import Event, order_of
 from thence.tables.engines.local import chunks as arrays
-from thence.tables.engines.local import scratch
 from thence.tables.engines.local.audit import LocalAuditResult
 from thence.tables.files import line_reader
 from thence.tables.files.jsonl import write_jsonl
@@ -28,8 +27,8 @@ def folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     kept = tmp_path / "scratch"
     kept.mkdir()
     monkeypatch.setattr(line_reader, "BLOCK", 4000)
-    monkeypatch.setattr(arrays, "PIECE_ROWS", 1)
-    monkeypatch.setattr(scratch.tempfile, "tempdir", str(kept))
+    monkeypatch.setattr(arrays, "SCRATCH_ROWS", 1)
+    monkeypatch.setattr(arrays.tempfile, "tempdir", str(kept))
     yield kept
     assert list(kept.iterdir()) == []
 

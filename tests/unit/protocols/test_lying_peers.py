@@ -389,3 +389,14 @@ def _count_of(stamp: bytearray, at: int, member: Member) -> bool:
         return member.decode(bytes(changed), source=0).count == 2
     except PeerError:
         return False
+
+
+def test_a_snapshot_with_a_message_that_no_process_can_lack_is_refused() -> None:
+    """A member forgets such a message before it writes, so it would write other bytes. Found by changing bytes."""
+    data = bytes.fromhex(
+        "7468656e63652d6d0108612d63617573616c0201610162000001000200070001050200010601000102000006010400000000"
+        "0108010001020000080105000000030001010401010100030004000404020200020000020000020000000200000401070001"
+        "02cebb07000105000300010104010101001200040005030202000200000200000200000200000002000004010700"
+    )
+    with pytest.raises(PeerError, match="keeps a message which no process can lack"):
+        REGISTRY["a-causal"].protocol.restore(data)

@@ -19,9 +19,8 @@ from thence.core.model.events import Event, parse, render
 from thence.errors import MisuseError
 from thence.show.spacetime import spacetime_page
 from thence.show.spacetime.assemble import MODULES, script, source
-from thence.show.spacetime.encode import column, encoded
+from thence.show.spacetime.encode import column, encoded, legible, natural
 from thence.show.spacetime.findings import findings_by_run, findings_of
-from thence.show.spacetime.names import legible, natural
 from thence.show.spacetime.pages import Recorded, all_pages, one_page, violation_page
 from thence.tables.engines.local.audit import audit_events
 from thence.tables.explain.excerpt import (

@@ -43,7 +43,7 @@ def test_links_as_text_or_pairs() -> None:
 @pytest.mark.parametrize(
     ("links", "message"),
     [
-        ("a-b c-d", "in 2 parts: {a, b} and {c, d}; it must be connected"),
+        ("a-b c-d", "2 components: {a, b} and {c, d}; it must be connected"),
         ("a-a", "joins a process to itself"),
         ("a-b-c", "'a-b-c' does not join two processes; a-b is accepted"),
         ("a-", "does not join two processes"),
@@ -80,7 +80,7 @@ def test_a_wrong_separator_says_what_was_found(sets: tuple[str, str, str], messa
 def test_a_separator_given_by_what_is_ahead() -> None:
     assert given(LINE, "c", "e") == Separator(*names("c", "de", "ab"))
     assert given(LINE, "c", "ae") == Separator(*names("c", "ade", "b"))
-    with pytest.raises(MisuseError, match="without a the graph is still in one piece"):
+    with pytest.raises(MisuseError, match="without a the graph is still connected"):
         given(LINE, "a", "e")
     with pytest.raises(MisuseError, match="c cannot be both in a separator and ahead of it"):
         given(LINE, "c", "ce")

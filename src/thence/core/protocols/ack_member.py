@@ -270,6 +270,10 @@ class AckMember(Member):
             for mails in table:
                 for mail in mails.values():
                     self.check(mail.copy)
+        recorded = self.own.copy(), [mails.copy() for mails in self.receiver.kept]
+        AckMember.settle(self)
+        if recorded != (self.own, self.receiver.kept):
+            raise PeerError("snapshot that keeps a message which no process can lack; a member has forgotten it")
 
     def trusted(self, processes: Iterable[str]) -> list[Effect]:
         """Take the failure detector's word: F-deliver and send what no longer waits for a trusted process."""

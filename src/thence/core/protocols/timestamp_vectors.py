@@ -1,4 +1,4 @@
-"""Rows of timestamps, as `gossip` and its kin carry them: shared, never changed in place, packed on the wire."""
+"""Vector clocks and rows of timestamps as tuples: shared, never changed in place; rows are packed on the wire."""
 
 from __future__ import annotations
 
@@ -12,6 +12,23 @@ from thence.core.wire.sets import Rename
 MatrixRow = tuple[int, ...]
 NULL = 0
 """The time of the event that never was: before every other, a value of its own."""
+Time = tuple[int, ...]
+"""one number for each process"""
+
+
+def component(time: Time, process: int) -> int:
+    """Return what a time says of a process; 0 if the process joined later."""
+    return time[process] if process < len(time) else 0
+
+
+def later(one: Time, two: Time) -> Time:
+    """Return the componentwise maximum; a time from before a process joined is shorter and counts as zero there."""
+    if one is two or one == two:
+        return one
+    if len(one) != len(two):
+        size = max(len(one), len(two))
+        one, two = one + (0,) * (size - len(one)), two + (0,) * (size - len(two))
+    return tuple([a if a > b else b for a, b in zip(one, two, strict=True)])  # half the time of map(max, ...)
 
 
 class PackedRow(Shape):

@@ -29,12 +29,8 @@ if cython.compiled:
         PyByteArray_Resize,
     )
 
-SMALL_ROSTER = 14
-"""up to this size a set is its mask"""
-ONE_BYTE_ROSTER = 128
-"""up to this size a difference of ids takes one byte"""
-WORD = 56
-"""positions in a word of a set; below, these three stand as numbers, for a C compiler to divide by them"""
+# Below, 14 (up to this size a set is its mask), 128 (up to this size a difference of ids takes one byte) and 56
+# (positions in a word of a set) stand as numbers, for a C compiler to divide by them.
 # As literals in the code these would be Python integers.
 FULL = cython.declare(cython.longlong, 0xFFFFFFFFFFFFFF)
 PAIRS = cython.declare(cython.longlong, 0x55555555555555)

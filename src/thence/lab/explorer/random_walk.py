@@ -237,6 +237,6 @@ def walk(
     """Run one random execution; `patience` is the chance that the next step is a send.
 
     A calm one has no slow messages, and detectors that tell the truth when they speak. Crashes that are spread
-    part the run into stretches of equally many messages; others come at any time, which in a long run is early.
+    divide the run into equal numbers of messages; others come at any time, which in a long run is early.
     """
     return _Run(setting, seed, patience, calm, spread).go()

@@ -68,7 +68,7 @@ class KSDifferences(KS):
     """The stamps of `ks`, each sent as its difference from the one before on the same FIFO link."""
 
     name = "ks-differences"
-    code = 128
+    code = 129
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: DIFFERENCE}
     fields: ClassVar[dict[str, Shape]] = {**KS.fields, "sent_last": LAST, "received_last": LAST}
 

@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 CUSTOMERS = 1000
 PER_SECOND = 50
-EVENTS_OF_AN_ORDER = 8
 SHOP_SCHEMA = pa.schema(
     [
         ("run", pa.string()), ("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()),

@@ -1,7 +1,7 @@
 """What a designer asks of a run: sizes of stamps and logs, waiting, latency; in the steady state, with confidence.
 
 Invariant: quantities are attributed to the message they belong to. The first `warmup` share of the messages is left
-out, the rest is cut into `batches` consecutive batches; a measure is the mean over all measured copies (or messages),
+out, the rest is divided into `batches` consecutive batches; a measure is the mean over all measured copies (messages),
 its interval comes from the means of the batches. Over several seeds, `over_seeds` makes one interval from their means.
 
 `..._per_message` sums over all copies of a message. `latency` runs from the application's request to the delivery, so
@@ -14,18 +14,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import fsum
+from typing import NamedTuple
 
-from thence.core.model.message import Copy
+from thence.core.model.message import Copy, Stamp
 from thence.core.model.plain import Row
+from thence.core.protocols.base import Member
 from thence.core.protocols.effects import Sent
 from thence.lab.simulator.causes import Causes
 from thence.lab.simulator.confidence import Estimate, batch_means, estimate
 from thence.lab.simulator.simulation import Observer, Simulation
-from thence.lab.simulator.sizes import StampMeasure
 
 STAMPS = ("entries", "facts", "bytes", "paper_bytes")
 PER_COPY = (*STAMPS, "held", "hold", "needless", "latency")
 PER_MESSAGE = (*STAMPS, "copies", "deferred", "log_size")
+CACHED_MESSAGES = 1024
+"""messages whose stamps' sizes are remembered"""
+
+
+class Size(NamedTuple):
+    """What the stamp of a copy takes."""
+
+    entries: int
+    facts: int | None
+    bytes: int
+    paper_bytes: int
+
+
+class StampMeasure:
+    """Measures stamps; several observers of one run share one. Copies of a message with one stamp are measured once."""
+
+    def __init__(self) -> None:
+        """Start with nothing measured."""
+        self._found: dict[tuple[str | None, int, int], tuple[Stamp, Size]] = {}
+
+    def of(self, member: Member, copy: Copy) -> Size:
+        """Return the size of the stamp of a copy; `bytes` is its length on the wire."""
+        key = (copy.label, copy.sender, copy.count)
+        found = self._found.get(key)
+        if found is None or found[0] is not copy.stamp:
+            entries, length = member.entries(copy), len(member.encode(copy))
+            size = Size(entries, member.facts(copy), length, member.paper_bytes(copy))
+            found = self._found[key] = (copy.stamp, size)
+            if len(self._found) > CACHED_MESSAGES:
+                del self._found[next(iter(self._found))]
+        return found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +102,7 @@ class Meter(Observer):
     """Measures a run as it goes."""
 
     def __init__(self, *, warmup: float = 0.2, batches: int = 20, sizes: StampMeasure | None = None) -> None:
-        """Leave out this share of the messages, and cut the rest into this many batches."""
+        """Leave out this share of the messages, and divide the rest into this many batches."""
         self.warmup, self.batches, self.sizes = warmup, batches, sizes or StampMeasure()
         self.causes = Causes()
         self.log_size_max = 0

@@ -1,7 +1,7 @@
 """The network: when a copy that is sent now arrives, and whether it arrives once, twice or not at all.
 
 Invariant: a copy between two processes arrives after the delay its policy draws. On a FIFO network it never arrives
-before an earlier copy of the same link, protocol messages included. While a partition parts the two ends nothing
+before an earlier copy of the same link, protocol messages included. While a partition separates the two ends nothing
 passes: a copy sent meanwhile sets out when the partition heals. Loss and duplicates are drawn per copy, from a stream
 of their own.
 
@@ -33,7 +33,7 @@ class Partition:
     side: tuple[int, ...]
     """the number of the side of each process"""
 
-    def parts(self, now: float, source: int, destination: int) -> bool:
+    def separates(self, now: float, source: int, destination: int) -> bool:
         """Tell whether it stands between the two now."""
         return self.start <= now < self.end and self.side[source] != self.side[destination]
 
@@ -108,7 +108,7 @@ class Network:
         def travel(now: float, source: int, destination: int) -> float:
             start = now
             while True:
-                ends = [p.end for p in self.partitions if p.parts(start, source, destination)]
+                ends = [p.end for p in self.partitions if p.separates(start, source, destination)]
                 if not ends:
                     return policy(start, source, destination)
                 start = max(ends)

@@ -18,8 +18,8 @@ from thence.core.model.message_names import name_of
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
 from thence.errors import MisuseError
+from thence.lab.simulator.metrics import StampMeasure
 from thence.lab.simulator.simulation import Observer, Simulation
-from thence.lab.simulator.sizes import StampMeasure
 from thence.tables.files.formats import by_name
 from thence.tables.files.recorder import Clear, CopyRow, Kept, Recorder
 

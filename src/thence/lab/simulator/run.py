@@ -9,12 +9,11 @@ from thence.core.model.events import Event
 from thence.core.model.order import Judgement, judge
 from thence.core.model.plain import Row
 from thence.lab.simulator.cpu import CpuClock
-from thence.lab.simulator.metrics import Measures, Meter, over_seeds
+from thence.lab.simulator.metrics import Measures, Meter, StampMeasure, over_seeds
 from thence.lab.simulator.outcome import RunOutcome
 from thence.lab.simulator.record import ArrivalRecorder, RunRecorder
 from thence.lab.simulator.scenario import Scenario
 from thence.lab.simulator.simulation import Observer, Simulation
-from thence.lab.simulator.sizes import StampMeasure
 from thence.lab.simulator.workload import Request
 
 

@@ -133,7 +133,7 @@ def _again(store: ResultStore, before: set[str], *, retry: bool, traces: bool) -
 
 
 def places(works: Sequence[float], cores: int) -> list[int]:
-    """Part scenarios, longest first, into tasks that shrink as the work does.
+    """Divide scenarios, longest first, into tasks that shrink as the work does.
 
     A task takes scenarios until it has a `TASKS_PER_CORE`-th of what is left for each core, but at least `LEAST`: long
     ones stay alone, short ones go together, and the last tasks are so small that cores finish at about the same time.
@@ -186,7 +186,7 @@ class _Work:
             left = [each for each in left if each.id not in done]
 
     def _job(self, some: list[Planned]) -> Exception | None:
-        from thence.tables.engines.spark.tasks import run_placed
+        from thence.tables.engines.spark.workers import run_placed
 
         cores = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 2)
         order = sorted(some, key=lambda each: (-each.work, each.id))  # the longest start first

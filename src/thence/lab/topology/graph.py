@@ -52,7 +52,7 @@ def check_graph(graph: Graph) -> None:
     parts = components(graph)
     if len(parts) > 1:
         apart = " and ".join("{" + ", ".join(part) + "}" for part in parts)
-        raise MisuseError(f"the communication graph is in {len(parts)} parts: {apart}; it must be connected")
+        raise MisuseError(f"the communication graph has {len(parts)} components: {apart}; it must be connected")
 
 
 def known(graph: Graph, names: Iterable[str], what: str) -> frozenset[str]:

@@ -122,7 +122,7 @@ class Routes:
         return {name: frozenset(found[name]) for name in self.forwarding if name in found}
 
     def apart(self, here: str, branches: Branches) -> list[Branches]:
-        """Part branches by the link or broadcast network they are on."""
+        """Group branches by the link or broadcast network they are on."""
         parts: dict[int, Branches] = {}
         for near, beyond in branches.items():
             parts.setdefault(self._block.get(frozenset({here, near}), -1), {})[near] = beyond

@@ -91,7 +91,7 @@ def _components(graph: Graph, members: Collection[str]) -> list[list[str]]:
     parts = components(graph, members)
     if len(parts) < 2:
         names = ", ".join(in_graph_order(graph, members)) or "no process"
-        raise MisuseError(f"without {names} the graph is still in one piece; a separator leaves at least two parts")
+        raise MisuseError(f"without {names} the graph is still connected; a separator leaves at least two components")
     return parts
 
 

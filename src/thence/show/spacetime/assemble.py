@@ -19,8 +19,7 @@ from importlib.resources import files
 from typing import cast
 
 from thence import __version__
-from thence.show.spacetime.encode import JsonObject, encoded
-from thence.show.spacetime.names import LONG_TEXT, legible
+from thence.show.spacetime.encode import LONG_TEXT, JsonObject, encoded, legible
 from thence.tables.explain.scene import Scene
 
 MODULES = (

@@ -1,13 +1,15 @@
-"""Scenes as columns of numbers, ready to be typed arrays in a page.
+"""Scenes as columns of numbers, ready to be typed arrays in a page, and names as a page shows them.
 
 *Invariant.* Event number i of a run is row i of its scene. All runs of a page share their tables of processes,
 messages, labels and files. -1 is null, and a time that is not recorded is NaN. A column takes the smallest type that
 holds it, little end first. What a page leaves out (findings beyond a number, stamps beyond a size) is said in the
-notes of the run.
+notes of the run. A name without control characters, and short enough, is shown as it is; processes without events are
+in natural order: p2 before p10.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from array import array
 from base64 import b64encode
@@ -15,8 +17,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from thence.core.model.escape import visible as escaped
 from thence.core.model.events import Event
-from thence.show.spacetime.names import LONG_TEXT, legible, natural
 from thence.tables.explain.scene import Finding, RowId, Scene
 
 PAGE_EVENTS = 100_000
@@ -29,6 +31,20 @@ STAMPED = 1_000_000
 PAGE_KINDS = {"send": 0, "receive": 1, "deliver": 2, "internal": 3, "crash": 4}
 
 JsonObject = dict[str, object]
+NAME_LIMIT = 120
+LONG_TEXT = 2000
+
+
+def legible(text: str, limit: int = NAME_LIMIT) -> str:
+    """Return a text with what cannot be seen written as an escape, cut if it is long."""
+    made = escaped(text)
+    return made if len(made) <= limit else made[: limit - 1] + "…"
+
+
+def natural(name: str) -> list[tuple[bool, int, str]]:
+    """Return a key that sorts p2 before p10."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(not p.isdecimal(), int(p) if p.isdecimal() else 0, p) for p in (part[:18] for part in parts)]
 
 
 class Numbering(dict[str, int]):

@@ -16,9 +16,8 @@ from thence.errors import MisuseError
 from thence.show.results_page import Links, Paragraph, Section
 from thence.show.results_page import results_page as plain_page
 from thence.show.spacetime.assemble import spacetime_page
-from thence.show.spacetime.encode import PAGE_EVENTS
+from thence.show.spacetime.encode import PAGE_EVENTS, legible
 from thence.show.spacetime.findings import Numbered, findings_by_run
-from thence.show.spacetime.names import legible
 from thence.tables.explain.excerpt import Excerpt, consecutive_excerpts, excerpt_rows, places_of, ranges_around
 from thence.tables.explain.scene import Finding, Origin, RowId, scenes_of
 

@@ -215,11 +215,6 @@ def _late(cost: Cost) -> tuple[float, float]:
     return cost.third_bytes / max(1, cost.third_copies), cost.last_bytes / max(1, cost.last_copies)
 
 
-def per_message(cost: Cost) -> float:
-    """Return the bytes of all stamps and protocol messages for each message, warm-up included."""
-    return (cost.bytes + cost.hop_bytes) / max(1, cost.messages)
-
-
 def _unmet(entry: ProtocolEntry, findings: Mapping[Need, NeedFinding]) -> list[Need]:
     return [need for need in entry.needs if not findings.get(need, NeedFinding(None, "")).met]
 

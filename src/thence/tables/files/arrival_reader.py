@@ -22,10 +22,9 @@ from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
-from thence.tables.files.formats import FORMATS, RECORDS, SAY_WHICH, WHOLE, Format, Unfit, detect
+from thence.tables.files.formats import FORMATS, RECORDS, SAY_WHICH, WHOLE, Format, Unfit, detect, find_files
 from thence.tables.files.jsonl import parse_row
 from thence.tables.files.line_reader import LINE_LIMIT, Block, blocks, lines, lines_of
-from thence.tables.files.paths import find_files
 from thence.tables.files.source import Quarantined, excerpt, first_line, open_bytes, packed_by
 from thence.tables.files.whole_tables import read_whole
 

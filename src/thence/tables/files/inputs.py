@@ -202,7 +202,9 @@ class ArrowTable(InputTable):
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
         """Return rows with added columns."""
-        rows = without_views(self._table).take(places).cast(self._table.schema)
+        rows = without_views(self._table).take(places)
+        if rows.schema != self._table.schema:
+            rows = rows.cast(self._table.schema)
         for field, column in zip(added.schema, added.columns, strict=True):
             rows = rows.append_column(field, column)
         return self.made(rows)

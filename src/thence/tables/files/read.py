@@ -26,10 +26,20 @@ from typing import TYPE_CHECKING, NamedTuple
 from thence.core.model.events import Event
 from thence.errors import MisuseError, TraceError
 from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, Called, Column, names_of, renamed, their_names
-from thence.tables.files.formats import FORMATS, RECORDS, WHOLE, Format, Unfit, detect, of_endpoint
+from thence.tables.files.formats import (
+    FORMATS,
+    RECORDS,
+    WHOLE,
+    File,
+    Format,
+    Paths,
+    Unfit,
+    detect,
+    find_files,
+    of_endpoint,
+)
 from thence.tables.files.jsonl import Located, broken_off, called_in, located_line
 from thence.tables.files.line_reader import Block, blocks, lines_of
-from thence.tables.files.paths import File, Paths, find_files
 from thence.tables.files.shiviz import ClockEvent, read_shiviz
 from thence.tables.files.source import BROKEN, Quarantined, first_line, open_bytes
 from thence.tables.files.splits import Split, split_lines

@@ -16,14 +16,28 @@ import pyarrow.compute as pc
 
 from thence.core.model.events import EVENT_KINDS
 from thence.tables.contract.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column
-from thence.tables.contract.numpy_types import Bytes, Flags, Ints, Longs, fixed
+from thence.tables.contract.numpy_types import Bytes, Flags, Ints, Letters, Longs, fixed
 from thence.tables.contract.spark_to_arrow_types import arrow_schema
-from thence.tables.judge.interning import intern
 from thence.tables.judge.scan import sort_segments
 
 SEND, DELIVER, RECEIVE, INTERNAL, CRASH, UNKNOWN = range(6)
 KIND_NAMES = ("send", "deliver", "receive", "internal", "crash")
 KIND_CODES = {name: code for code, name in enumerate(KIND_NAMES)}
+
+
+def buffers(column: pa.StringArray | pa.BinaryArray) -> tuple[Ints, Letters]:
+    """Return where each text begins and ends, and the bytes of all."""
+    _, offsets, data = column.buffers()
+    places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    return places, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def intern(column: pa.StringArray) -> tuple[Ints, pa.StringArray]:
+    """Return the code of each row, -1 for null, and the text of each code, in the order they are first met."""
+    coded = column.dictionary_encode()
+    return pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False), coded.dictionary
+
+
 assert set(KIND_NAMES) == EVENT_KINDS
 
 _CODED = {"kind": Column("kind", "byte", True, "code"), "reason": Column("odd", "string", False, "reason")}

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from thence.tables.contract.numpy_types import Hashes
-from thence.tables.judge.ids_cy import hash_names
-from thence.tables.judge.interning import buffers
+from thence.tables.judge.coded_rows import buffers
+from thence.tables.judge.order_cy import hash_names
 
 
 def hashes_of(names: pa.StringArray) -> Hashes:
@@ -27,13 +27,13 @@ def hashes_of(names: pa.StringArray) -> Hashes:
 
 
 def buckets(hashes: Hashes, count: int) -> list[bytes]:
-    """Part hashes into `count` buckets by their leading bits."""
+    """Divide hashes into `count` buckets by their leading bits."""
     ordered = np.sort(hashes)
     ends = np.searchsorted(ordered, [np.uint64((b << 64) // count) for b in range(1, count)])
     return [chunk.tobytes() for chunk in np.split(ordered, ends)]
 
 
-def repeated(parts: Iterable[bytes]) -> bool:
-    """Tell whether a hash stands twice in the parts of one bucket."""
-    whole = np.sort(np.concatenate([np.zeros(0, np.uint64), *(np.frombuffer(p, np.uint64) for p in parts)]))
+def repeated(lists: Iterable[bytes]) -> bool:
+    """Tell whether a hash stands twice in the lists of one bucket."""
+    whole = np.sort(np.concatenate([np.zeros(0, np.uint64), *(np.frombuffer(p, np.uint64) for p in lists)]))
     return bool(np.any(whole[1:] == whole[:-1]))

@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-# boundscheck: every code and row number is made by `coded_rows`, none is read from a file.
+# boundscheck: every code and row number is made by `coded_rows`, and offsets by Arrow; none is read from a file.
 # wraparound: a code of -1 (no message, no label) is compared before it is used as an index.
 # initializedcheck: every view is an argument, set by the caller.
-"""Loops over coded rows that come before the scan: which rows are usable, how rows follow one another."""
+"""Loops over coded rows before the scan: usable rows, how rows follow one another, and hashes of names."""
 
 from __future__ import annotations
 
@@ -165,3 +165,25 @@ def causes_first(
                         queue[tail] = effect
                         tail += 1
     return tail
+
+
+def hash_names(
+    offsets: cython.const[cython.int][::1], data: cython.const[cython.uchar][::1], hashes: cython.ulonglong[::1]
+) -> None:
+    """Hash each span of bytes: FNV-1a, then the finaliser of splitmix64."""
+    row: cython.Py_ssize_t
+    i: cython.int
+    h: cython.ulonglong
+    seed: cython.ulonglong = 0xCBF29CE484222325
+    prime: cython.ulonglong = 0x100000001B3
+    one: cython.ulonglong = 0xBF58476D1CE4E5B9
+    two: cython.ulonglong = 0x94D049BB133111EB
+    word: cython.ulonglong = 0xFFFFFFFFFFFFFFFF  # C wraps by itself; Python's numbers are cut to 64 bits
+    with cython.nogil:
+        for row in range(offsets.shape[0] - 1):
+            h = seed
+            for i in range(offsets[row], offsets[row + 1]):
+                h = (h ^ data[i]) * prime & word
+            h = (h ^ (h >> 30)) * one & word
+            h = (h ^ (h >> 27)) * two & word
+            hashes[row] = h ^ (h >> 31)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from thence.tables.sinks.refusal import RowRefused
-from thence.tables.sinks.sql_sink import SqlSink, sql
+from thence.tables.sinks.sql_sink import RowRefused, SqlSink, sql
 
 __all__ = ["RowRefused", "SqlSink", "sql"]

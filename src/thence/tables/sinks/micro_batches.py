@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
 
 from thence.errors import MisuseError, TraceError
 from thence.tables.delivery.outcome import PLACED
+from thence.tables.sinks.positions import changes_table
 from thence.tables.sinks.sql_sink import OnRefusal, sql
 from thence.tables.sinks.target import TargetTables
 from thence.tables.sources import Record
@@ -56,7 +56,7 @@ class MicroBatchSink:
         """
         self._engine = engine
         own = sa.MetaData()
-        self._open = _table(open_changes, own)
+        self._open = changes_table(open_changes, own, "transaction_name")
         self.sink = sql(engine, tables, positions=positions, refused=refused, dead_letters=dead_letters)
         own.create_all(engine)
 
@@ -160,16 +160,3 @@ def _packed(row: Delivered) -> str:
 def _unpacked(text: str) -> Delivered:
     found = json.loads(text).items()
     return {n: bytes.fromhex(v["hex"]) if isinstance(v, dict) and set(v) == {"hex"} else v for n, v in found}
-
-
-def _table(name: str, metadata: sa.MetaData) -> sa.Table:
-    schema, _, table = name.rpartition(".")
-    return sa.Table(
-        table,
-        metadata,
-        sa.Column("source", sa.String(190), primary_key=True),
-        sa.Column("transaction_name", sa.String(190), primary_key=True),
-        sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("change", sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb"), nullable=False),
-        schema=schema or None,
-    )

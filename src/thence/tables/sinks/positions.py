@@ -14,6 +14,7 @@ import hashlib
 import json
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 from thence.tables.sources import WholeTransaction
 from thence.tables.sources.commits import LogPosition
@@ -32,6 +33,21 @@ def positions_table(name: str, metadata: sa.MetaData) -> sa.Table:
         sa.Column("place", sa.String(_LENGTH), nullable=False),
         sa.Column("transaction_id", sa.String(_LENGTH)),
         sa.Column("transactions", sa.BigInteger, nullable=False),
+        schema=schema or None,
+    )
+
+
+def changes_table(name: str, metadata: sa.MetaData, transaction: str, *others: sa.Column[str]) -> sa.Table:
+    """Describe a table of the changes of transactions, numbered in each; `transaction` is the column that names it."""
+    schema, _, table = name.rpartition(".")
+    return sa.Table(
+        table,
+        metadata,
+        sa.Column("source", sa.String(_LENGTH), primary_key=True),
+        sa.Column(transaction, sa.String(_LENGTH), primary_key=True),
+        sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("change", sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb"), nullable=False),
+        *others,
         schema=schema or None,
     )
 

@@ -13,11 +13,10 @@ from types import TracebackType
 from typing import Literal
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
 
-from thence.errors import MisuseError
-from thence.tables.sinks.positions import Positions, positions_table
-from thence.tables.sinks.refusal import RowRefused
+from thence.core.model.plain import Fields
+from thence.errors import MisuseError, TraceError
+from thence.tables.sinks.positions import Positions, changes_table, positions_table
 from thence.tables.sinks.steps import Statements, TableStep, steps
 from thence.tables.sinks.target import Target, TargetTables
 from thence.tables.sinks.values import Unusable
@@ -28,6 +27,36 @@ DIALECTS = ("postgresql", "mysql", "mariadb", "sqlite")
 _REFUSALS = (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError, sa.exc.NotSupportedError)
 _MYSQL_REFUSALS = {1264, 1292, 1364, 1366, 1406, 3819, 4025}
 """no default, out of range, check constraint: errors of the row that its drivers call operational"""
+
+
+class RowRefused(TraceError):
+    """The target refused a row; nothing of its transaction was written."""
+
+    def __init__(self, transaction: WholeTransaction, number: int | None, change: Fields | None, reason: str) -> None:
+        """Name the transaction, the row and the reason.
+
+        Args:
+            transaction: the transaction that the target refused.
+            number: the place of the refused change in it, from 1; None if the check at its end failed.
+            change: the refused change.
+            reason: what the target said.
+        """
+        self.transaction, self.number, self.change, self.reason = transaction, number, change, reason
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        unit = self.transaction
+        where = f"{unit.kind} {unit.name} of {unit.source}"
+        if self.change is None:
+            return f"the target refuses {where} at its end: {self.reason}. Nothing of it was written"
+        row = self.change.get("after") or self.change.get("before") or self.change.get("key")
+        table = (self.change.get("source") or {}).get("table")
+        shown = json.dumps(row, default=str)
+        shown = shown if len(shown) <= 300 else shown[:300] + "..."
+        return (
+            f"the target refuses change {self.number} of {len(unit)} of {where}, op {self.change.get('op')!r} on "
+            f"{table}, {shown}: {self.reason}. Nothing of the transaction was written"
+        )
 
 
 def sql(
@@ -81,7 +110,11 @@ class SqlSink:
             _check(self._connection)
             own = sa.MetaData()
             self._positions = Positions(positions_table(positions, own))
-            self._dead_letters = None if dead_letters is None else _dead_letter_table(dead_letters, own)
+            self._dead_letters = (
+                None
+                if dead_letters is None
+                else changes_table(dead_letters, own, "transaction_id", sa.Column("reason", sa.Text))
+            )
             own.create_all(self._connection)
             self._target = Target(self._connection, tables)
             self._connection.commit()
@@ -212,20 +245,6 @@ def _check_order(unit: WholeTransaction, step: TableStep) -> None:
             "order='transaction' does not say which of two transactions came first. Read the records with "
             "order='commit' or order='keys'; order='transaction' is for tables that only gain rows"
         )
-
-
-def _dead_letter_table(name: str, metadata: sa.MetaData) -> sa.Table:
-    schema, _, table = name.rpartition(".")
-    return sa.Table(
-        table,
-        metadata,
-        sa.Column("source", sa.String(190), primary_key=True),
-        sa.Column("transaction_id", sa.String(190), primary_key=True),
-        sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("change", sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb"), nullable=False),
-        sa.Column("reason", sa.Text),
-        schema=schema or None,
-    )
 
 
 def _check(connection: sa.Connection) -> None:

@@ -15,9 +15,8 @@ from thence.tables.sources.changes import from_changes
 from thence.tables.sources.cloudevents import from_cloudevent, from_headers
 from thence.tables.sources.debezium import from_change
 from thence.tables.sources.observed import observed
-from thence.tables.sources.otlp import from_spans, orphans
+from thence.tables.sources.otlp import Skew, from_spans, orphans, skews
 from thence.tables.sources.outbox import OUTBOX_PRESETS, from_outbox
-from thence.tables.sources.skew import Skew, skews
 from thence.tables.sources.whole import WholeTransaction, WholeTransactions, whole_transactions
 
 __all__ = [

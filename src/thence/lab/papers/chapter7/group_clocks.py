@@ -30,7 +30,7 @@ class GroupClocks(ClockMember):
     """One vector for each group."""
 
     name = "group-clocks"
-    code = 160
+    code = 180
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: GROUP_STAMP}
     fields: ClassVar[dict[str, Shape]] = {"vectors": Seq(RecordShape(MASK, ByProcess(INT)))}
     options: ClassVar[dict[str, Shape]] = {"groups": TEXT}

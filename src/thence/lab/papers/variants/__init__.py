@@ -9,9 +9,9 @@ from thence.core.model.plain import Option
 from thence.lab.explorer.setting import Setting
 from thence.lab.explorer.variant import Variant
 from thence.lab.papers import rejected_designs
-from thence.lab.papers.variants import ageing, bounded, channels, ft, ks, overlay, serial, topology
+from thence.lab.papers.variants import bounded, ft, ks, overlay, serial, topology
 
-MODULES = (ks, serial, bounded, ageing, channels, topology, ft, overlay, rejected_designs)
+MODULES = (ks, serial, bounded, topology, ft, overlay, rejected_designs)
 VARIANTS: dict[str, Variant] = {variant.name: variant for module in MODULES for variant in module.VARIANTS}
 
 

@@ -1,4 +1,8 @@
-"""Printed forms of `gossip`, `epochs` and `bounded` that fail, for tests and the explorer only."""
+"""Printed forms of `gossip`, `epochs` and `bounded` that fail, for tests and the explorer only.
+
+Also `epochs` with a part of the ageing left out that only one's own clock asks for, and clocks for each channel, in
+both readings of the discussion.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from thence.core.protocols.bounded import Bounded
 from thence.core.protocols.epochs import Epochs, ThreeEpochs
 from thence.core.protocols.gossip import Gossip, GossipReceiver
 from thence.lab.explorer.variant import Variant
+from thence.lab.papers.channel_clocks import ChannelClocks, ReceiverAlone
 
 # -- gossip -------------------------------------------------------------------------------------------------------
 
@@ -97,6 +102,37 @@ class BoundedPrinted(Bounded):
         return self.bound + 1
 
 
+class OwnSentKept(GossipReceiver):
+    """What a copy says of one's own sends to oneself is not aged."""
+
+    def _own_unmet(self, stamp: int) -> bool:
+        return self.times.later(stamp, self.deliv[self.me])
+
+
+class EpochsOwnSent(Epochs):
+    """SENT[me, me] of a copy is read as it stands."""
+
+    name = "epochs-own-sent"
+    code = 125
+    receives = OwnSentKept
+
+
+class OwnDelivKept(GossipReceiver):
+    """DELIV of oneself is not aged when one's own epoch turns."""
+
+    def turn(self, now: int) -> None:
+        """Note the clock, and nothing else."""
+        self.now = now
+
+
+class EpochsOwnDeliv(Epochs):
+    """DELIV[me] is kept over one's own epochs."""
+
+    name = "epochs-own-deliv"
+    code = 126
+    receives = OwnDelivKept
+
+
 VARIANTS: tuple[Variant, ...] = (
     Variant(
         GossipUnicast,
@@ -143,6 +179,42 @@ VARIANTS: tuple[Variant, ...] = (
         "Proceed with the protocol only if T_p.t <= B",
         " ".join(f"a!{count}>b" for count in range(1, 18)),
         processes=2,
+        fifo=True,
+    ),
+    Variant(
+        EpochsOwnSent,
+        "epochs",
+        22,
+        "stuck",
+        "the repair, ageing against gossip only: SENT[me, me] of a copy",
+        "a!1>a a<a1 a!2>b b<a2 b!1>a a<b1 a!3>b a!4>a b<a3 b!2>a a<b2 a<a4",
+        processes=2,
+    ),
+    Variant(
+        EpochsOwnDeliv,
+        "epochs",
+        22,
+        "unsafe",
+        "the repair, ageing against gossip only: DELIV[me]",
+        "a!1>a a<a1 a!2>b b<a2 b!1>a a<b1 a!3>b b<a3 b!2>a a<b2 a!4>a a!5>a a<a5",
+        processes=2,
+    ),
+    Variant(
+        ReceiverAlone,
+        "bounded",
+        30,
+        "stuck",
+        "the length of an epoch in T_pq is precisely equal to the number of unacknowledged messages sent from p to q",
+        "a!1>b b<a1 b!1>a a<b1 a!2>c c<a2 a!3>b b<a3 b!2>a a<b2 a!4>b b<a4 c!1>b b<c1",
+        fifo=True,
+    ),
+    Variant(
+        ChannelClocks,
+        "bounded",
+        30,
+        "stuck",
+        "the reuse of timestamps between those processes which are still functioning is not affected",
+        "a!1>b b<a1 b!1>a a<b1 a!2>b",
         fifo=True,
     ),
 )

@@ -10,7 +10,6 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member
 from thence.core.protocols.bss import BSS
 from thence.core.protocols.ci_dc import CiDc
-from thence.core.protocols.clocks import later
 from thence.core.protocols.ech import ECH
 from thence.core.protocols.effects import Deliver, Effect, Hold, Sent
 from thence.core.protocols.ks import KS
@@ -18,6 +17,7 @@ from thence.core.protocols.prs import PRS
 from thence.core.protocols.receiver import ClockReceiver, Needs
 from thence.core.protocols.rst import RST
 from thence.core.protocols.ses import SES, TimeReceiver
+from thence.core.protocols.timestamp_vectors import later
 from thence.core.wire.codec import INT, MASK, ByProcess, RecordShape, Seq, Shape
 from thence.core.wire.dependency_log_cy import Group, Log
 from thence.lab.explorer.variant import Variant

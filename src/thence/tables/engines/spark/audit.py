@@ -12,34 +12,51 @@ behind all frames of a result: what it found is one persisted, tagged frame. No 
 it sees only numbers (rows and range of `order` of large runs) and whether a run needs another round. No setting of the
 session is touched, so audits can run side by side.
 
+Of files (`audit_files`) footers are read first, here; if they say enough, no row passes through the JVM
+(`tables.judge.route`). Else the workers read the files and Spark moves the rows. A file that is no trace is set aside
+whole, with the reason.
+
 The stages and the rounds are those of `thence.tables.judge`; this module is the engine: it moves rows between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from thence.errors import MisuseError
 from thence.tables.engines.spark.event_columns import in_our_names, with_event_columns
 from thence.tables.engines.spark.frame_layout import look_at
-from thence.tables.engines.spark.frames import check_frame
-from thence.tables.engines.spark.read_events import in_this_folder
+from thence.tables.engines.spark.read_events import SHORTEST, SPLIT_BYTES, in_this_folder, read_events
 from thence.tables.engines.spark.results import AuditResult
-from thence.tables.engines.spark.transport import pack_frame
 from thence.tables.engines.spark.versions import apply_to_groups, repartition_by_id
-from thence.tables.engines.spark.workers import check_workers
+from thence.tables.engines.spark.workers import check_frame, check_workers
+from thence.tables.files.formats import Format, Paths
+from thence.tables.files.read import Trace, open_trace
+from thence.tables.files.source import Quarantined, is_packed
 from thence.tables.judge import findings
 from thence.tables.judge import tasks as stages
-from thence.tables.judge.packed_rows import PACKED_DDL as PACKED
-from thence.tables.judge.packed_rows import pointer
+from thence.tables.judge.normal_table import completed, refused_table
+from thence.tables.judge.packed_rows import PACKED_DDL, packed_rows_of, pointer
 from thence.tables.judge.partition_plan import CHUNK_ROWS, FAN, TASKS, Plan
 from thence.tables.judge.rounds_over_chunks import Round, judged
 from thence.tables.judge.route import Route, choose_route
+from thence.tables.judge.row_groups import RowGroup, RowGroupPlace, read_footers, read_groups
+
+FLUSH_ROWS = 1_000_000
+"""A task packs about this many rows at a time."""
+COMPRESSION = "zstd"
+"""Of packed rows, which Java copies several times; many tasks open them. (A run that one task judges whole is better
+off without.)
+"""
+PACK_ROWS = 1_000_000
+"""Rows that a task packs at a time, about."""
 
 
 def audit(
@@ -94,7 +111,7 @@ def pointers(spark: SparkSession, route: Route) -> DataFrame:
         (partition, chunk.run, chunk.number, chunk.rows, bytearray(pointer(group.place for group in chunk.groups)))
         for partition, chunk in enumerate(route.chunks, 1)
     ]
-    return spark.createDataFrame(rows, PACKED)
+    return spark.createDataFrame(rows, PACKED_DDL)
 
 
 @dataclass(slots=True)
@@ -223,3 +240,110 @@ def _findings(frame: DataFrame, *, only: set[str] | None = None, without: set[st
 
 def _union(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(lambda one, two: one.unionByName(two), (frame.drop("payload", "chunk") for frame in frames))
+
+
+def tables(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Table]:
+    """Yield rows of a normalised frame as normal tables of about `FLUSH_ROWS` rows."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= FLUSH_ROWS:
+            yield completed(pa.Table.from_batches(held), plan.only)
+            held, rows = [], 0
+    if rows:
+        yield completed(pa.Table.from_batches(held), plan.only)
+
+
+def pack_frame(frame: DataFrame, plan: Plan, chunk_rows: int) -> DataFrame:
+    """Return the rows of a normalised frame, packed; `run` need not travel where there is only one."""
+    if plan.spread:
+        keys = [F.col("run")]
+        if "order" in frame.columns:  # neighbours stay together, so that wide rows are few
+            keys.append(F.floor(F.col("order") / F.lit(max(1.0, chunk_rows / 8))))
+        frame = frame.repartition(max(4, plan.tasks), *(keys if len(keys) > 1 else ()))
+    return (frame if plan.only is None else frame.drop("run")).mapInArrow(_packer(plan), PACKED_DDL)
+
+
+def _packer(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that packs the rows of one partition of a normalised frame."""
+
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in tables(batches, plan):
+            yield from packed_rows_of(table, plan)
+
+    return pack
+
+
+def audit_files(
+    spark: SparkSession,
+    paths: Paths,
+    *,
+    columns: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    chunk_rows: int = CHUNK_ROWS,
+    block: int | None = None,
+) -> AuditResult:
+    """Audit files on Spark, in every format that `thence.audit` reads.
+
+    Args:
+        spark: the session that does the work.
+        paths: files, folders or globs that the driver can list and the workers can open.
+        columns: the trace's own names for the columns of the contract, as in `{"process": "pid"}`.
+        kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
+        chunk_rows: how many rows one task judges at a time.
+        block: how many columns of the clocks a task keeps at a time; as many as fit if not given.
+    """
+    return audit_trace(spark, open_trace(paths, columns=columns, kinds=kinds), chunk_rows=chunk_rows, block=block)
+
+
+def audit_trace(
+    spark: SparkSession, trace: Trace, *, chunk_rows: int = CHUNK_ROWS, block: int | None = None
+) -> AuditResult:
+    """Audit the tables of a trace; logs with clocks are for `tables.explain.clock_findings`."""
+    check_sizes(chunk_rows, block)
+    files = {path: kind for path, kind in trace.files.items() if kind != "shiviz"}
+    frame = with_event_columns(read_events(spark, files, trace.judged, needs=False, whole=trace.whole), located=True)
+    grouped = set(files.values()) == {"parquet"} and trace.in_our_names
+    footers = read_footers(files) if grouped else None
+    route = choose_route(footers=footers, look=lambda: _look(frame, files, chunk_rows), chunk_rows=chunk_rows)
+    refused = [*trace.quarantine]
+    if footers is None or not route.by_groups:
+        return audit_frame(frame, route=route, chunk_rows=chunk_rows, block=block, refused=_set_aside(spark, refused))
+    refused += footers.refused
+    whole = route.name == "row groups"
+    packed = pointers(spark, route) if whole else _split(spark, footers.groups, route.plan)
+    return Job(frame, route, block, packed, keep=whole).result(_set_aside(spark, refused))
+
+
+def _look(frame: DataFrame, files: Mapping[Path, Format], chunk_rows: int) -> Plan:
+    """Return the plan of a frame; where no run can be large, no look at the runs comes first."""
+    size = sum(path.stat().st_size for path in files if path.exists())
+    rows = size // SHORTEST + 1
+    plain = all(kind == "jsonl" and not is_packed(path) for path, kind in files.items())
+    if not plain or size > SPLIT_BYTES or rows > chunk_rows:
+        return look_at(frame, chunk_rows)
+    return Plan(shared=1 + TASKS * size // SPLIT_BYTES, rows=rows)
+
+
+def _split(spark: SparkSession, groups: list[RowGroup], plan: Plan) -> DataFrame:
+    """Return the rows of all row groups, packed; the workers open the files and split the rows."""
+    count = min(len(groups), max(TASKS, plan.rows // PACK_ROWS))
+    places = [(place % count, *group.place) for place, group in enumerate(groups)]
+    tasks = spark.createDataFrame(places, "task int, file string, group int, start bigint, rows bigint")
+
+    def split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        named = [RowGroupPlace(**row) for batch in batches for row in batch.drop_columns(["task"]).to_pylist()]
+        if named:
+            yield from packed_rows_of(read_groups(named).combine_chunks(), plan, COMPRESSION)
+
+    return repartition_by_id(tasks, count, F.col("task")).mapInArrow(in_this_folder(split), PACKED_DDL)
+
+
+def _set_aside(spark: SparkSession, refused: Sequence[Quarantined]) -> list[DataFrame]:
+    """Return files that are no traces as rows of the tagged frame."""
+    if not refused:
+        return []
+    rows = pa.concat_tables([refused_table(each) for each in refused])
+    return [spark.createDataFrame(rows, findings.DDL)]

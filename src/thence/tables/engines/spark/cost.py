@@ -34,7 +34,7 @@ from thence.tables.costing.recommend import Recommendation, asked_for
 from thence.tables.costing.report import MEANS, CostReport, choice_of, report_of
 from thence.tables.engines.local.cost import SAMPLED
 from thence.tables.engines.spark.event_columns import in_our_names
-from thence.tables.engines.spark.frames import check_frame
+from thence.tables.engines.spark.workers import check_frame
 
 PARTITIONS = 200
 """Tasks of a replay at most; else four for each of the session's shuffle partitions."""

@@ -52,9 +52,8 @@ from thence.tables.delivery.policy import Policy, PolicyName, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
 from thence.tables.delivery.setup import Setup, check_known
 from thence.tables.engines.spark.arrow_to_spark_types import spark_type
-from thence.tables.engines.spark.frames import check_frame
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
-from thence.tables.engines.spark.workers import check_workers
+from thence.tables.engines.spark.workers import check_frame, check_workers
 
 ROSTERS = "thence.rosters"
 """Metadata of the stamp column that says its rosters; `with_rosters` puts it there."""

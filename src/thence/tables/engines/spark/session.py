@@ -6,6 +6,10 @@
 The operators of `thence.spark` take any session; this one is for the command line, the tests and a first try.
 It listens on 127.0.0.1 only, has no UI, is quiet, runs the Python it was called from in its workers, and brings a Java
 where the machine has none (`thence.tables.engines.spark.java`).
+
+`probe` asks any session to do one small job, `watched` reports how far it is. Watching changes nothing: it asks the
+session's status tracker twice a second, from a thread that ends with the block. A session that has none (Spark Connect)
+is not watched.
 """
 
 from __future__ import annotations
@@ -16,9 +20,10 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -27,6 +32,13 @@ from thence.errors import MisuseError
 from thence.tables.engines.spark import archive
 from thence.tables.engines.spark.java import Java, find_java, wrapper_home
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_ROWS = 100
+EVERY = 0.5
+"""Seconds between two looks."""
 SparkSetting = str | int | bool
 LEAST_MEMORY = 512
 """Megabytes of heap; Spark does not start with fewer."""
@@ -230,3 +242,52 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+def probe(spark: SparkSession) -> list[dict[str, str]]:
+    """Run the job and return one row for each kind of worker seen: its Python, thence and pyarrow version.
+
+    More than one row means that the workers differ among themselves. Raises what Spark raises if it does not work.
+    """
+    rows = spark.range(_ROWS).selectExpr("id", "id % 3 AS key").repartition(2, "key")
+    reports = rows.mapInArrow(_report, "python string, thence string, pyarrow string").distinct()
+    return [row.asDict() for row in reports.toLocalIterator()]
+
+
+def _report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Answer each batch with the versions of the worker that got it."""
+    import platform
+
+    import pyarrow
+
+    import thence
+
+    for _ in batches:
+        versions = [platform.python_version(), thence.__version__, pyarrow.__version__]
+        arrays = [pyarrow.array([version]) for version in versions]
+        yield pyarrow.RecordBatch.from_arrays(arrays, names=["python", "thence", "pyarrow"])
+
+
+@contextmanager
+def watched(spark: SparkSession, progress: Callable[[str, int, int | None], None]) -> Iterator[None]:
+    """Tell `progress` of tasks of the session's active stages while the block runs."""
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(spark, progress, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(spark: SparkSession, progress: Callable[[str, int, int | None], None], ended: threading.Event) -> None:
+    try:
+        tracker = spark.sparkContext.statusTracker()
+    except Exception:  # Spark Connect has no context, and says so in ways that differ by version
+        return
+    while not ended.wait(EVERY):
+        stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
+        if stages:
+            stage = f"Spark, tasks of stage {max(s.stageId for s in stages)}"
+            progress(stage, sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages))

@@ -1,22 +1,46 @@
-"""Can the Python workers of a session run the operators? Asked before a job is started.
+"""What operators check before a job and run in the Python workers, and the errors that come back from there.
 
-Invariant. Only what can be known without a job is checked: a local session whose workers run another interpreter than
-this process. Spark would tell the same in fifty lines of Java. Clusters and Connect are left to `thence doctor`.
+Invariant. Only what can be known without a job is checked: whether a table is a DataFrame, and whether a local session
+has workers that run another interpreter than this process. Spark would report the latter in fifty lines of Java.
+Clusters and Connect are left to `thence doctor`. Spark passes on what a worker raised as text alone, a line of a
+traceback with the name of its class: that text is read here and nowhere else, and other errors go on unchanged.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from thence.errors import MisuseError
+from thence.errors import MisuseError, PeerError, ThenceError, TraceError
+from thence.tables.engines.spark.versions import repartition_by_id
+from thence.tables.files.inputs import input_table, is_path
+from thence.tables.judge.tasks import BatchFunction
 
 NEEDED = ("pyarrow", "numpy", "pandas", "thence")
 """What the operators import in a worker."""
+_CLASSES = {f"{cls.__module__}.{cls.__qualname__}": cls for cls in (MisuseError, PeerError, TraceError)}
+_LINE = re.compile(rf"({'|'.join(map(re.escape, _CLASSES))}): (.*)")
+
+
+def check_frame(data: object, function: str) -> None:
+    """Refuse what is no DataFrame of Spark, naming what would take it; DataFrames of Spark Connect are accepted."""
+    if isinstance(data, DataFrame):
+        return
+    found = f"{type(data).__module__.partition('.')[0]}.{type(data).__qualname__}".removeprefix("builtins.")
+    known = is_path(data) or isinstance(data, list) or input_table(data) is not None
+    hint = f"thence.{function} takes it, or " if known else ""
+    raise MisuseError(
+        f"found {found}; thence.spark.{function} takes a DataFrame of Spark: {hint}spark.createDataFrame makes one"
+    )
 
 
 def check_workers(spark: SparkSession) -> None:
@@ -48,3 +72,33 @@ def _lacking(python: str, needed: tuple[str, ...]) -> str:
     except (OSError, subprocess.TimeoutExpired):  # then Spark says what is wrong with it
         return ""
     return done.stdout.strip()
+
+
+def run_placed(
+    spark: SparkSession, rows: Sequence[tuple[Any, ...]], schema: str, place: str, work: BatchFunction, result: str
+) -> DataFrame:
+    """Return the frame that `work` makes of the rows; computing it runs them.
+
+    Column `place` numbers the task of each row, from 0; `schema` and `result` declare what goes in and comes out.
+    """
+    frame = spark.createDataFrame(list(rows), schema)
+    tasks = 1 + max((row[frame.columns.index(place)] for row in rows), default=0)
+    return repartition_by_id(frame, tasks, F.col(place)).mapInArrow(work, result)
+
+
+def error_of_ours(text: str) -> ThenceError | None:
+    """Return the error of ours that a text of Spark's tells of, or None."""
+    found = _LINE.search(text)
+    return None if found is None else _CLASSES[found[1]](found[2])
+
+
+@contextmanager
+def errors_of_workers() -> Iterator[None]:
+    """Raise errors of ours as such, if what is done inside fails in a worker because of one."""
+    try:
+        yield
+    except Exception as error:
+        ours = error_of_ours(str(error))
+        if ours is None:
+            raise
+        raise ours from error
