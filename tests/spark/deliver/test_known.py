@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from support.deliveries import run_stream
 
 import thence
+from thence.cli import main
 from thence.errors import MisuseError
 from thence.spark import deliver, waiting_in_stream
 
@@ -66,3 +68,20 @@ def test_what_cannot_be_known_is_refused(spark: SparkSession) -> None:
     ):
         with pytest.raises(MisuseError, match=sentence):
             deliver(frame, key="account", known=given, **ASKED)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_the_command_equals_this_process(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "in.parquet")
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(KNOWN), tmp_path / "known.parquet")
+    else:  # as a delivery would have written it: a row without a position is not known
+        lines = [row | {"outcome": "released"} for row in KNOWN] + [{"account": 1, "id": "lost", "outcome": "blocked"}]
+        (tmp_path / "known.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = {}
+    for engine in ("local", "spark"):
+        out = tmp_path / engine
+        asked = ["--id", "id", "--causes", "parent", "--key", "account", "--known", str(tmp_path / f"known.{form}")]
+        assert main(["deliver", str(tmp_path / "in.parquet"), *asked, "--engine", engine, "--out", str(out)]) == 0
+        found[engine] = seen(pq.read_table(out).to_pylist())
+    assert found["spark"] == found["local"] == seen(thence.deliver(ROWS, key="account", known=KNOWN, **ASKED))
