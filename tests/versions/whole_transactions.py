@@ -3,7 +3,7 @@
     python tests/versions/whole_transactions.py FORMAT FOLDER [N]      kill this process at its N-th MERGE, if given
 
 Even numbers: before the statement runs; odd ones: after it. Each state that a reader sees, before the stream and while
-it runs, is a line of FOLDER/seen.json.
+it runs, is a line of FOLDER/seen.json; where the process was killed, one of FOLDER/killed.txt.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Cut(Exception):
     """The writer is cut off here."""
 
 
-def cut() -> None:
-    raise Cut
+def cut(where: str) -> None:
+    raise Cut(where)
 
 
 def write_records(folder: Path, *, commits: int, files: int, seed: int = 31) -> Any:
@@ -46,7 +46,10 @@ def write_records(folder: Path, *, commits: int, files: int, seed: int = 31) -> 
     from support import shop as shops
 
     shop = shops.random_shop(seed, commits, snapshot=False)
-    records = Random(seed).sample(shop.records, len(shop.records))
+    # Late by up to 1.5 files: transactions are cut, and each micro-batch still ends some.
+    random, span = Random(seed), 1.5 * len(shop.records) / files
+    late = {place: place + random.random() * span for place in range(len(shop.records))}
+    records = [shop.records[place] for place in sorted(late, key=late.__getitem__)]
     (folder / "in").mkdir(parents=True)
     types = {"partition": pa.int32(), "offset": pa.int64()}
     for place in range(files):
@@ -82,16 +85,41 @@ def start(spark: Any, kind: str, folder: Path) -> Any:
     )  # fmt: skip
 
 
-def look(spark: Any, kind: str, folder: Path) -> Any:
+def look(spark: Any, kind: str, folder: Path, catalog: str = "lake.") -> Any:
     """Return what a reader sees: for each table its rows by their id."""
     from thence.spark import committed_tables
 
     tables, positions = names(kind, folder)
+    tables = {name: table.replace("lake.", catalog) for name, table in tables.items()}
+    positions = positions.replace("lake.", catalog)
     shown = committed_tables(spark, tables.values(), positions=positions)
     return {
         name.rpartition(".")[2]: {row["id"]: row.asDict() for row in shown[table].collect()}
         for name, table in tables.items()
     }
+
+
+def refused(spark: Any, kind: str, folder: Path, after: Any) -> str:
+    """Return why an order cannot be written; the table of versions must stay as it is."""
+    from thence.spark import deliver
+    from thence.spark.sources import from_changes
+    from thence.tables.engines.spark.into_lakehouse import batch_writer
+
+    source = {"name": "other", "schema": "public", "table": "orders", "snapshot": "false"}
+    change = {"op": "c", "after": after, "source": source, "transaction": {"id": "1:1", "total_order": 1}}
+    records = [
+        (json.dumps({"status": "BEGIN", "id": "1:1"}), None, "other.transaction", 0, 0),
+        (json.dumps(change), json.dumps({"id": 1}), "other.public.orders", 0, 0),
+    ]
+    tables, positions = names(kind, folder)
+    ordered = deliver(from_changes(spark.createDataFrame(records, SCHEMA)), "depends_on", key=["destination"])
+    before = spark.table(tables["public.orders"]).count()
+    try:
+        batch_writer(tables, positions)(ordered, 0)
+    except Exception as error:
+        assert spark.table(tables["public.orders"]).count() == before
+        return str(error)
+    return "written"
 
 
 def reached(shop: Any, state: Any, least: int) -> int:
@@ -102,21 +130,23 @@ def reached(shop: Any, state: Any, least: int) -> int:
 
 
 @contextmanager
-def cut_off(number: int, how: Callable[[], None]) -> Iterator[None]:
+def cut_off(number: int, how: Callable[[str], None]) -> Iterator[None]:
     """Have the writer cut off at its n-th MERGE from now on: before it if n is even, else after it."""
     from pyspark.sql import SparkSession
 
-    plain, count = SparkSession.sql, 0
+    plain, count, written = SparkSession.sql, 0, 0
 
     def counted(self: Any, statement: str, *args: Any, **more: Any) -> Any:
-        nonlocal count
+        nonlocal count, written
         count += statement.startswith("MERGE")
         due = count == number and statement.startswith("MERGE")
         if due and number % 2 == 0:
-            how()
+            how(f"{written} tables written since the last position")
         done = plain(self, statement, *args, **more)
+        if statement.startswith("MERGE"):
+            written = 0 if "positions" in statement.partition(" USING ")[0] else written + 1
         if due:
-            how()
+            how(f"{written} tables written since the last position")
         return done
 
     SparkSession.sql = counted  # type: ignore[method-assign]
@@ -134,13 +164,19 @@ def main(kind: str, folder: Path, number: int = 0) -> None:
 
     spark = local_session(cores=2, quick=True, conf=settings(kind, folder))
     done = threading.Event()
-    with (folder / "seen.json").open("a") as seen, cut_off(number, lambda: os.killpg(0, signal.SIGKILL)):
+
+    def kill(where: str) -> None:
+        with (folder / "killed.txt").open("a") as killed:
+            print(where, file=killed, flush=True)
+        os.killpg(0, signal.SIGKILL)
+
+    with (folder / "seen.json").open("a") as seen, cut_off(number, kill):
 
         def note() -> None:
             print(json.dumps(look(spark, kind, folder)), file=seen, flush=True)
 
         def watch() -> None:
-            while not done.is_set():
+            while not done.wait(1):
                 note()
 
         query = start(spark, kind, folder)

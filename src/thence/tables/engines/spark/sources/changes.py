@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ADDED = StructType([*ARRIVAL.fields, StructField("transaction", StringType())])
+ORDER = "thence.sources.order"
+"""Metadata of the column transaction: the order that changes wait for."""
 _PLACE = ("topic", "partition", "offset")
 _READ = ("value", "key", *_PLACE)
 _SERVER = "__thence_server"
@@ -74,6 +76,7 @@ def from_changes(
         rows = _one_by_one(records, options)
     else:
         rows = _together(records, options | {"foreign_keys": foreign_keys, "whole": whole})
+    rows = rows.withMetadata("transaction", {ORDER: order})
     return rows.withColumn("arrival", arrival()) if placed else rows
 
 
