@@ -76,6 +76,7 @@ def lakehouse(spark: Any, kind: str, folder: Path) -> None:
 
 def whole_transactions(spark: Any, kind: str, folder: Path) -> None:
     """Write whole transactions, cut off twice between the tables; what a reader sees is the source after a commit."""
+    spark.sparkContext.setLogLevel("OFF")  # Spark would print the errors that are meant; this is the last step
     shop = whole.write_records(folder / "shop", commits=8, files=2)
     place = 0
     for number in (3, 4, 0):
