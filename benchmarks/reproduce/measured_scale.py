@@ -1,6 +1,7 @@
 """Figures of audits at scale, of sessions, sweeps, Kafka and the soaks, as sentences say them; from their results.
 
-*Invariant.* As in measured.py: every figure of `SCALE` stands in its page as its function gives it.
+*Invariant.*
+As in measured.py: every figure of `SCALE` stands in its page as its function gives it.
 """
 
 from __future__ import annotations
