@@ -2,7 +2,8 @@
 
     python tools/links.py    exit code 1 if a link leads nowhere, and which
 
-Law. Links to other sites are not followed. A heading's anchor is its text in small letters, spaces as hyphens, other
+*Invariant.*
+Links to other sites are not followed. A heading's anchor is its text in small letters, spaces as hyphens, other
 signs left out, as the sites that show these pages make it. A page of the site (docs/) links to no page outside it: the
 site has none; it links to the page that shows that file.
 """

@@ -3,7 +3,8 @@
     python tools/overtaking.py            write the picture
     python tools/overtaking.py --check    say whether it is current (exit code 1 if not)
 
-Law. Told are the times at which copies leave and arrive; whether an arrival is held or delivered, and when, is what the
+*Invariant.*
+Given are the times at which copies leave and arrive; whether an arrival is held or delivered, and when, is what the
 members of the protocol say. The same code gives the same bytes.
 """
 

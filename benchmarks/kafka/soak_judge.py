@@ -1,6 +1,7 @@
 """The soak's judge: which events came out, which twice, which before a cause. It knows nothing of thence but names.
 
-Law. An event is right if it came once as delivered, and all its causes had come before it. Whatever came again must be
+*Invariant.*
+An event is right if it came once as delivered, and all its causes had come before it. Whatever came again must be
 known as a duplicate.
 """
 

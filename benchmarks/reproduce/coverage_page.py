@@ -3,7 +3,8 @@
     python benchmarks/reproduce/coverage_page.py            write the page
     python benchmarks/reproduce/coverage_page.py --check    say whether it is current (exit code 1 if not)
 
-Law. The rows stand in coverage.txt. A file or a test that a row names must be there; the verdict of a claim is that of
+*Invariant.*
+The rows stand in coverage.txt. A file or a test that a row names must be there; the verdict of a claim is that of
 results/default. What is missing says so.
 """
 

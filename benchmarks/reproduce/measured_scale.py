@@ -1,6 +1,7 @@
 """Figures of audits at scale, of sessions, sweeps, Kafka and the soaks, as sentences say them; from their results.
 
-Law. As in measured.py: every figure of `SCALE` stands in its page as its function gives it.
+*Invariant.*
+As in measured.py: every figure of `SCALE` stands in its page as its function gives it.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def sets() -> Figures:
     found = result("soak/results/sets.json").values()
     assert len({row["zone"] for row in found}) == 5
     first, last = min(row["seeds"][0] for row in found), max(row["seeds"][1] for row in found)
-    return {"sets": f"{sum(row['sets'] for row in found):,}", "first": first, "last": f"{last:,}"}
+    return {"sets": f"{sum(row['sets'] for row in found):,}", "first": f"{first:,}", "last": f"{last:,}"}
 
 
 def hostile() -> Figures:

@@ -3,7 +3,8 @@
     python benchmarks/reproduce/pages.py            write the sections anew
     python benchmarks/reproduce/pages.py --check    say whether they are current (exit code 1 if not)
 
-Law. A section stands between two marks that name it, and every figure in it is taken from the JSON it names.
+*Invariant.*
+A section stands between two marks that name it, and every figure in it is taken from the JSON it names.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     python benchmarks/reproduce/prose.py            write the section anew
     python benchmarks/reproduce/prose.py --check    say whether it is current (exit code 1 if not)
 
-Law. Every figure of the section is taken from results/default. The words stand in prose.txt, without a figure.
+*Invariant.*
+Every figure of the section is taken from results/default. The words stand in prose.txt, without a figure.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     python benchmarks/reproduce/stated.py            write them anew
     python benchmarks/reproduce/stated.py --check    say whether they are current (exit code 1 if not)
 
-Law. A sentence of `SENTENCES` stands once in its page, whatever its line breaks, with every figure that its function
+*Invariant.*
+A sentence of `SENTENCES` stands once in its page, whatever its line breaks, with every figure that its function
 gives. What a page says beyond that in figures is a definition (2n², B), a number of a section or an erratum, or what a
 reader types.
 """
