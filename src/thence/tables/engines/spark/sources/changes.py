@@ -37,6 +37,8 @@ ADDED = StructType([*ARRIVAL.fields, StructField("transaction", StringType())])
 _PLACE = ("topic", "partition", "offset")
 _READ = ("value", "key", *_PLACE)
 _SERVER = "__thence_server"
+CHANGE_ORDER = "thence.sources.order"
+"""Metadata of the column `transaction`: the order that the changes were read with, for `into_database`."""
 
 
 def from_changes(
@@ -74,6 +76,7 @@ def from_changes(
         rows = _one_by_one(records, options)
     else:
         rows = _together(records, options | {"foreign_keys": foreign_keys, "whole": whole})
+    rows = rows.withMetadata("transaction", {CHANGE_ORDER: order})
     return rows.withColumn("arrival", arrival()) if placed else rows
 
 
