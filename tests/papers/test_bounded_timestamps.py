@@ -157,7 +157,7 @@ def test_epochs_deliver_what_gossip_delivers() -> None:
 # -- errata ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if v.fault != "stuck"], ids=lambda v: v.name)
 def test_printed_form_fails_and_ours_does_not(variant: Variant) -> None:
     printed = play(variant.protocol, variant.processes, variant.smallest, fifo=variant.fifo)
     ours = play(variant.of, variant.processes, variant.smallest, fifo=variant.fifo, drain=True)
@@ -177,7 +177,7 @@ def test_printed_form_fails_at_random_too(variant: Variant) -> None:
 
 def test_wrapping_epochs_fail_after_two_turns_and_after_three() -> None:
     """Errata 22: n + 3 compares as equal, n + 2 as older; on FIFO channels."""
-    wrap, null = (v.protocol for v in VARIANTS if v.of == "epochs")
+    wrap, null = (v.protocol for v in VARIANTS if v.name in ("epochs-wrap", "epochs-null"))
     assert [bool(play(wrap, 3, turns(k), fifo=True).judge().violations) for k in range(6)] == [0, 0, 1, 1, 0, 1]
     assert any(play(null, 3, turns(k), fifo=True).judge().violations for k in range(6))
     for number in range(12):

@@ -136,6 +136,27 @@ def streams(spark: Any) -> None:
         assert shown == {row["message"] for row in orderer.waiting()} != set()
 
 
+def refuses_streams(spark: Any) -> None:
+    """See a stream refused with a sentence where Connect has no stateful step."""
+    from thence.errors import MisuseError
+    from thence.spark import deliver
+
+    with tempfile.TemporaryDirectory() as here:
+        rows = spark.readStream.schema("message string, depends_on array<string>, destination string").parquet(here)
+        said = "accepted"
+        try:
+            deliver(rows, "depends_on", key=["destination"])
+        except MisuseError as refusal:
+            said = str(refusal)
+    assert "from Spark 4.1 on" in said, said
+
+
+def through_connect(spark: Any) -> tuple[Any, ...]:
+    """Return what is tried by a client of Connect, which has stateful streams from Spark 4.1 on."""
+    stateful = hasattr(type(spark.range(1).groupBy()), "transformWithStateInPandas")
+    return (audits, delivers) if stateful else (audits, delivers, refuses_streams)
+
+
 def sources(spark: Any) -> None:
     """Read foreign records as tables, in a zone that is not UTC, with timestamps that have none by default."""
     from support import shown_sources
@@ -209,7 +230,7 @@ def main(kind: str, more: str | None = None) -> None:
     log = None if more == "streams" else more
     spark = session(kind, log)
     here = (audits, delivers, costs, sources) if kind == "connect" else (audits, delivers, streams, sweeps)
-    here = (audits, delivers) if kind.startswith("sc:") else here
+    here = through_connect(spark) if kind.startswith("sc:") else here
     for tried in (audits_and_paths, audit_one_large) if log else (streams, streamed_sources) if more else here:
         tried(spark)
         print(tried.__name__, "equal", flush=True)

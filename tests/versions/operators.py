@@ -119,9 +119,7 @@ def main() -> None:
         }
         conf = elsewhere.INTERPRETED | served | (lake.settings(kind, Path(here)) if kind else {})
         spark = local_session(cores=2, quick=True, conf=conf)
-        for tried in (
-            () if sys.argv[1:] == ["lake"] else (elsewhere.audits, elsewhere.delivers, elsewhere.streams, reshards)
-        ):
+        for tried in () if sys.argv[1:] == ["lake"] else TRIED:
             tried(spark)
             print(tried.__name__, "equal", flush=True)
         if sys.argv[1:] != ["lake"]:

@@ -69,9 +69,4 @@ def test_orderer_and_deliver_have_one_set_of_options() -> None:
     assert set(orderer) == set(shared)
     for name in set(shared) - {"by"}:
         assert orderer[name].default == deliver[name].default, name
-    assert [name for name in deliver if name not in orderer] == [
-        "data",
-        "id",
-        "causes",
-        "known",
-    ]  # an Orderer has no start table
+    assert [name for name in deliver if name not in orderer] == ["data", "id", "causes"]

@@ -29,6 +29,8 @@ HASHED_AHEAD = cython.declare(cython.int, 64)
 """Values whose places in the table are read ahead."""
 HALF_BITS = cython.declare(cython.ulonglong, (1 << 32) - 1)
 ALL_BITS = cython.declare(cython.ulonglong, (1 << 64) - 1)
+LAST_FACTOR = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+"""2^64 divided by the golden ratio."""
 SECRETS = (int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8)) | 1)
 """Where a hash begins, and its factor."""
 
@@ -121,7 +123,8 @@ class Numbering:
                 word = (word << 8) | self.byte[at]
                 at += 1
             found = _folded(found ^ word, self.factor)
-        return found
+        # After one product, ids that differ in one place are a fixed distance apart: with some factors, in few slots.
+        return _folded(found, LAST_FACTOR)
 
     def hashed(self, value: cython.Py_ssize_t) -> int:
         """Return the hash of a value: for tests."""

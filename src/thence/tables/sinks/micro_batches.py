@@ -15,11 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from thence.errors import MisuseError, TraceError
-from thence.tables.delivery.outcome import PLACED
+from thence.tables.delivery.outcome import PLACED, Kind
 from thence.tables.sinks.positions import changes_table
 from thence.tables.sinks.sql_sink import OnRefusal, sql
 from thence.tables.sinks.target import TargetTables
-from thence.tables.sources import Record
+from thence.tables.sources import Record, WholeTransaction
 from thence.tables.sources.debezium import value_of
 from thence.tables.sources.whole import Units
 
@@ -72,6 +72,7 @@ class MicroBatchSink:
                 "a row of a snapshot: no record says how many rows it has, so a stream cannot apply it whole. Load the "
                 "snapshot as a batch (from_changes(..., whole=True) and thence.sinks.sql), and stream what follows it"
             )
+        self._refuse_late(placed)
         ended = {_name(row) for row in placed if row["kind"] == "end"}
         units, applied, begun = Units("commit"), 0, self._begun()
         for row in self._with_earlier(placed, ended, begun):
@@ -80,12 +81,9 @@ class MicroBatchSink:
                 applied += self.sink.apply(unit)
                 if (unit.source, unit.name) in begun:
                     self._forget((unit.source, unit.name))
-        for unit in units.open.values():  # they have ended and are not whole
-            if not self.sink.has(unit):  # else a micro-batch is written again, and its earlier part is forgotten
-                raise TraceError(
-                    f"{unit.name} ({unit.id}) has ended and {len(unit)} of its changes are here: a policy released its "
-                    "END without the others. Deliver without a policy that gives causes up, or skip the transaction"
-                )
+            # Before the next one is applied: behind it, this one would be taken for one that the target has.
+            if row["kind"] == "end" and _name(row) in units.open:
+                self._refuse_part(units.open[_name(row)])
         still = [row for row in placed if row["transaction"] is not None and _name(row) not in ended]
         self._keep([row for row in still if row["kind"] != "begin"])
         return applied
@@ -93,6 +91,25 @@ class MicroBatchSink:
     def close(self) -> None:
         """Close the connection to the target."""
         self.sink.close()
+
+    def _refuse_late(self, placed: list[Delivered]) -> None:
+        """Refuse an END that others did not wait for: behind them it would be taken for one that the target has."""
+        for row in placed:
+            if row["kind"] == "end" and row["outcome"] == Kind.LATE:
+                source, name = _name(row)
+                raise TraceError(
+                    f"{name} comes after transactions behind it: its END was given up. The target may have those, and "
+                    "applies transactions in the order of commits. Deliver without a policy that gives causes up; or "
+                    f"apply {name} by hand, and start a new checkpoint with since={self.sink.since(source)!r}"
+                )
+
+    def _refuse_part(self, unit: WholeTransaction) -> None:
+        """Refuse a transaction that has ended and is not whole."""
+        if not self.sink.has(unit):  # else a micro-batch is written again, and its earlier part is forgotten
+            raise TraceError(
+                f"{unit.name} ({unit.id}) has ended and {len(unit)} of its changes are here: a policy released its "
+                "END without the others. Deliver without a policy that gives causes up, or skip the transaction"
+            )
 
     def _with_earlier(self, placed: list[Delivered], ended: set[Name], begun: set[Name]) -> Iterator[Delivered]:
         """Yield the rows of transactions that end here, behind the rows of them that earlier micro-batches kept."""

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from thence.errors import MisuseError
 from thence.tables.engines.spark.into_table import delivery_key
+from thence.tables.engines.spark.sources.changes import check_commit_order
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -42,7 +43,8 @@ def into_database(
     driver reads each micro-batch, so bound its size (`maxOffsetsPerTrigger`). A stream is started and its query
     returned; a batch is written at once.
 
-    Raises `MisuseError` if the frame does not come from `deliver` with `key=["destination"]` over `from_changes`.
+    Raises `MisuseError` if the frame does not come from `deliver` with `key=["destination"]` over `from_changes` with
+    `order="commit"`.
 
     Args:
         ordered: what `deliver` returned for `from_changes(records, order="commit")`.
@@ -64,6 +66,7 @@ def into_database(
             "into_database takes from_changes(...) of records with topic, partition and offset, delivered with "
             f"key=['destination']{missing}"
         )
+    check_commit_order(ordered, "into_database")
     names = {"positions": positions, "open_changes": open_changes, "dead_letters": dead_letters, "refused": refused}
     write = BatchWriter(url, tables, names)
     if not ordered.isStreaming:

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from thence.errors import MisuseError
 from thence.tables.engines.spark.into_table import create_table, delivery_key
-from thence.tables.engines.spark.sources.changes import ORDER
+from thence.tables.engines.spark.sources.changes import check_commit_order
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -76,8 +76,7 @@ def into_lakehouse(
             "into_lakehouse takes from_changes(...) of records with value and key, delivered with "
             f"key=['destination']{missing}"
         )
-    if ordered.schema["transaction"].metadata.get(ORDER) != "commit":
-        raise MisuseError("into_lakehouse needs from_changes(..., order='commit'): a position stands for a prefix")
+    check_commit_order(ordered, "into_lakehouse")
     targets = [table for table in tables.values() if table is not None]
     if len(set(targets)) < len(targets):
         raise MisuseError(

@@ -37,7 +37,7 @@ from thence.tables.engines.spark.shard_visit import (
 )
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 from thence.tables.engines.spark.stream_step import Processor
-from thence.tables.engines.spark.versions import as_arrow, values_by_partition
+from thence.tables.engines.spark.versions import as_arrow, check_stateful, values_by_partition
 
 WATERMARK = "spark.watermarkDelayMs"
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -91,6 +91,7 @@ def shard_of(keys: Sequence[str], shards: int) -> Column:
 
 
 def _refuse(arrivals: DataFrame, setup: Setup, options: StreamOptions) -> None:
+    check_stateful(arrivals)
     for field in arrivals.schema.fields:
         if WATERMARK in field.metadata:
             raise MisuseError(

@@ -18,6 +18,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructType
 from pyspark.util import PythonEvalType
 
+from thence.errors import MisuseError
+
 Batches = Iterator[pa.RecordBatch]
 GroupFunction = Callable[[tuple[pa.Scalar, ...], Batches], Batches]
 
@@ -34,6 +36,15 @@ SEED = 42
 def as_arrow(schema: StructType) -> pa.Schema:
     """Return a schema in Arrow, moments in UTC."""
     return to_arrow_schema(schema, timezone="UTC") if SAYS_ZONE else to_arrow_schema(schema)
+
+
+def check_stateful(arrivals: DataFrame) -> None:
+    """Refuse a stream where the client has no stateful step: through Connect before 4.1."""
+    if not hasattr(arrivals.groupBy(), "transformWithStateInPandas"):
+        raise MisuseError(
+            "Spark Connect has stateful streams (transformWithStateInPandas) from Spark 4.1 on, and this client is "
+            "older. Deliver the stream with Spark 4.1 or newer, or in a session without Connect"
+        )
 
 
 def apply_to_groups(groups: GroupedData, work: GroupFunction, schema: StructType | str) -> DataFrame:
