@@ -52,6 +52,9 @@ def settings(kind: str, folder: Path) -> dict[str, str]:
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": str(folder / "warehouse"),
         "spark.sql.catalog.lake.cache-enabled": "false",  # a stream commits through a catalog of its own
+        "spark.sql.catalog.kept": "org.apache.iceberg.spark.SparkCatalog",  # the same, with the default: 30 seconds
+        "spark.sql.catalog.kept.type": "hadoop",
+        "spark.sql.catalog.kept.warehouse": str(folder / "warehouse"),
     }
 
 

@@ -23,6 +23,7 @@ import elsewhere  # noqa: E402
 import pyspark  # noqa: E402
 from support.processes import free_ports  # noqa: E402
 from versions import lake  # noqa: E402
+from versions import whole_transactions as whole  # noqa: E402
 
 CHAINS = {"accounts": 3, "length": 12}
 
@@ -73,6 +74,31 @@ def lakehouse(spark: Any, kind: str, folder: Path) -> None:
     expect(lake.delivered_changes(spark, kind, folder), [("a", "a1", 1), ("a", "a2", 2), ("a", "a3", 3)])
 
 
+def whole_transactions(spark: Any, kind: str, folder: Path) -> None:
+    """Write whole transactions, cut off twice between the tables; what a reader sees is the source after a commit."""
+    spark.sparkContext.setLogLevel("OFF")  # Spark would print the errors that are meant; this is the last step
+    shop = whole.write_records(folder / "shop", commits=8, files=2)
+    place = 0
+    for number in (3, 4, 0):
+        with whole.cut_off(number, whole.cut):
+            query = whole.start(spark, kind, folder / "shop")
+            failed = ""
+            try:
+                query.awaitTermination()
+            except Exception as error:
+                failed = str(error)
+        expect("Cut" in failed, number > 0)
+        place = whole.reached(shop, whole.look(spark, kind, folder / "shop"), place)
+        if kind == "iceberg":  # through a catalog that keeps tables, of which it has just forgotten the positions
+            spark.sql("REFRESH TABLE kept.db.whole_positions")
+            place = whole.reached(shop, whole.look(spark, kind, folder / "shop", "kept."), place)
+    expect(place, len(shop.states) - 1)
+    order = {"id": 1, "customer": 1, "total": 1}
+    for after, reason in ((order | {"note": "new"}, "lacks the column note"), (order | {"total": "many"}, "MALFORMED")):
+        found = whole.refused(spark, kind, folder / "shop", after)
+        assert reason in found, found
+
+
 def expect(found: object, wanted: object) -> None:
     """Say what was found where it is not what was wanted: no pytest runs here."""
     assert found == wanted, f"{found}, not {wanted}"
@@ -100,6 +126,7 @@ def main() -> None:
             through_connect(port)
         if kind:
             lakehouse(spark, kind, Path(here))
+            whole_transactions(spark, kind, Path(here))
             print(kind, "equal", flush=True)
         spark.stop()
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from thence.tables.engines.spark.deliver import with_rosters as with_rosters
     from thence.tables.engines.spark.give_up import give_up as give_up
     from thence.tables.engines.spark.into_database import into_database as into_database
+    from thence.tables.engines.spark.into_lakehouse import committed_tables as committed_tables
+    from thence.tables.engines.spark.into_lakehouse import into_lakehouse as into_lakehouse
     from thence.tables.engines.spark.into_table import into_table as into_table
     from thence.tables.engines.spark.metrics import DeliveryListener as DeliveryListener
     from thence.tables.engines.spark.reshard import reshard as reshard
@@ -37,7 +39,9 @@ _WHERE = {
     "deliver": "thence.tables.engines.spark.deliver",
     "split": "thence.tables.engines.spark.deliver",
     "into_database": "thence.tables.engines.spark.into_database",
+    "into_lakehouse": "thence.tables.engines.spark.into_lakehouse",
     "into_table": "thence.tables.engines.spark.into_table",
+    "committed_tables": "thence.tables.engines.spark.into_lakehouse",
     "with_rosters": "thence.tables.engines.spark.deliver",
     "waiting": "thence.tables.engines.spark.waiting",
     "reshard": "thence.tables.engines.spark.reshard",

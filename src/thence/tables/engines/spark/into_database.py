@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from thence.errors import MisuseError
 from thence.tables.engines.spark.into_table import delivery_key
-from thence.tables.engines.spark.sources.changes import CHANGE_ORDER
+from thence.tables.engines.spark.sources.changes import check_commit_order
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -66,7 +66,7 @@ def into_database(
             "into_database takes from_changes(...) of records with topic, partition and offset, delivered with "
             f"key=['destination']{missing}"
         )
-    _check_order(ordered)
+    check_commit_order(ordered, "into_database")
     names = {"positions": positions, "open_changes": open_changes, "dead_letters": dead_letters, "refused": refused}
     write = BatchWriter(url, tables, names)
     if not ordered.isStreaming:
@@ -78,22 +78,6 @@ def into_database(
     if trigger:
         writer = writer.trigger(**trigger)  # type: ignore[arg-type]
     return writer.foreachBatch(write).start()
-
-
-def _check_order(ordered: DataFrame) -> None:
-    """Refuse another order: one position says how far the target is, so what lies before it counts as applied."""
-    order = ordered.schema["transaction"].metadata.get(CHANGE_ORDER)
-    if order is None:
-        raise MisuseError(
-            "the column 'transaction' does not say in which order the changes were read: it was computed anew after "
-            "from_changes. Pass on the column that from_changes(..., order='commit') made"
-        )
-    if order != "commit":
-        raise MisuseError(
-            f"the changes were read with order={order!r}, and into_database applies transactions in the order of "
-            "commits: one that comes after a later one would be taken for one that the target has, and be lost. Use "
-            "from_changes(..., order='commit')"
-        )
 
 
 class BatchWriter:

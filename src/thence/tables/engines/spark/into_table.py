@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -65,7 +65,8 @@ def into_table(
             "with empty micro-batches as long as there are timers. Pass trigger={'once': True}, which takes all that "
             "is there in one micro-batch, or no trigger"
         )
-    _create(ordered, table, format)
+    fields = (f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in ordered.schema.fields)
+    create_table(ordered.sparkSession, table, fields, format, "format='delta' or format='iceberg'")
     work = _merging(table, key, on) if mode == "merge" else None
     if not ordered.isStreaming:
         if work is None:
@@ -109,17 +110,15 @@ def _check(ordered: DataFrame, mode: str, on: list[str], checkpoint: str | os.Pa
         raise MisuseError("a stream needs checkpoint=, a folder that stays: it says what is in the table already")
 
 
-def _create(ordered: DataFrame, table: str, format: str | None) -> None:
-    """Create the table with the columns of the frame if it is missing."""
-    spark = ordered.sparkSession
+def create_table(spark: SparkSession, table: str, fields: Iterable[str], format: str | None, hint: str) -> None:
+    """Create a table if it is missing; without a format, raise `MisuseError` that says to pass `hint`."""
     if format is not None:
-        fields = ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in ordered.schema.fields)
-        spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({fields}) USING {format}")
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(fields)}) USING {format}")
         return
     try:
         spark.table(table).columns  # noqa: B018 - Connect looks for the table only now
     except AnalysisException as error:
-        raise MisuseError(f"table {table} is missing; create it, or pass format='delta' or format='iceberg'") from error
+        raise MisuseError(f"table {table} is missing; create it, or pass {hint}") from error
 
 
 def _merging(table: str, key: list[str], on: list[str]) -> Callable[[DataFrame, int], None]:

@@ -38,7 +38,7 @@ _PLACE = ("topic", "partition", "offset")
 _READ = ("value", "key", *_PLACE)
 _SERVER = "__thence_server"
 CHANGE_ORDER = "thence.sources.order"
-"""Metadata of the column `transaction`: the order that the changes were read with, for `into_database`."""
+"""Metadata of the column `transaction`: the order that the changes were read with, for what writes transactions."""
 
 
 def from_changes(
@@ -151,3 +151,19 @@ def _grouped(given: list[str], options: Row) -> Callable[[pa.Table], pa.Table]:
 
 def _plain(value: Field) -> Field:
     return bytes(value) if isinstance(value, bytearray) else value
+
+
+def check_commit_order(ordered: DataFrame, function: str) -> None:
+    """Refuse another order: one position says how far the target is, so what lies before it counts as applied."""
+    order = ordered.schema["transaction"].metadata.get(CHANGE_ORDER)
+    if order is None:
+        raise MisuseError(
+            "the column 'transaction' does not say in which order the changes were read: it was computed anew after "
+            "from_changes. Pass on the column that from_changes(..., order='commit') made"
+        )
+    if order != "commit":
+        raise MisuseError(
+            f"the changes were read with order={order!r}, and {function} applies transactions in the order of "
+            "commits: one that comes after a later one would be taken for one that the target has, and be lost. Use "
+            "from_changes(..., order='commit')"
+        )
