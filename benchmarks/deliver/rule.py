@@ -90,8 +90,8 @@ def released() -> Any:
     return deliver
 
 
-def setup_of(by: str, policy: dict[str, Any]) -> Any:
-    return released().setup_of(by, roster() if by == "stamp" else None, {}, None, policy)
+def terms_of(by: str, policy: dict[str, Any]) -> Any:
+    return released().terms_of(by, roster() if by == "stamp" else None, {}, None, policy)
 
 
 # -- measuring, in a process of its own --------------------------------------------------------------------------------
@@ -118,24 +118,24 @@ def bulk(rows: int) -> dict[str, float]:
             )
             for name, policy in policies.items() if keys == 1 else [("", {})]:
                 given = table.filter(pa.array([place % 1000 != 7 for place in range(len(table))])) if name else table
-                setup = setup_of(by, policy)
-                deliver_table(given, setup)  # all of it: 0.1.0 compiles as it meets cases, and by the size of a key
+                terms = terms_of(by, policy)
+                deliver_table(given, terms)  # all of it: 0.1.0 compiles as it meets cases, and by the size of a key
                 started = time.process_time()
-                out = deliver_table(given, setup)
+                out = deliver_table(given, terms)
                 assert len(out) == len(given)
                 found[f"{by}, {keys} keys{name}"] = 1e6 * (time.process_time() - started) / len(given)
     return found
 
 
-def taker(setup: Any, key: tuple[str, str]) -> Any:
+def taker(terms: Any, key: tuple[str, str]) -> Any:
     """Return a function that takes the next batch of a key; 0.1.0 has an object for each key."""
     try:
         from thence.tables.delivery.many_keys import ManyKeys, Span
     except ModuleNotFoundError:
         from thence.delivery.key_state import KeyState  # type: ignore[import-not-found]
 
-        return KeyState(setup, key).take
-    keys = ManyKeys(setup)
+        return KeyState(terms, key).take
+    keys = ManyKeys(terms)
     keys.begin(0, key)
     return lambda batch: keys.take(batch, [Span(0, 0, len(batch))])
 
@@ -158,12 +158,12 @@ def single(rows: int) -> dict[str, float]:
 
     for by, one in tables(rows).items():
         table = one.append_column("run", pa.array(["r"] * rows)).append_column("destination", pa.array([sink] * rows))
-        setup = setup_of(by, {})
+        terms = terms_of(by, {})
         sized = getattr(released(), "sized", None)  # 0.1.0 chose between two implementations by the size of a table
-        setup = setup if sized is None else sized(setup, table.slice(0, 1))
-        each(f"{by}, a batch of one", taker(setup, ("r", sink)), table.to_batches(max_chunksize=1))
+        terms = terms if sized is None else sized(terms, table.slice(0, 1))
+        each(f"{by}, a batch of one", taker(terms, ("r", sink)), table.to_batches(max_chunksize=1))
         alone = [table.slice(place, 1) for place in range(min(rows, 1000))]
-        each(f"{by}, a table of one", lambda rows, setup=setup: released().deliver_table(rows, setup), alone)
+        each(f"{by}, a table of one", lambda rows, terms=terms: released().deliver_table(rows, terms), alone)
         orderer = Orderer(by, roster=roster() if by == "stamp" else None)
         each(f"{by}, Orderer", orderer.push, table.to_pylist())
     return found

@@ -27,8 +27,8 @@ import _data
 import stream
 
 from thence.tables.delivery import Columns, Policy, shard_memory
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.reading import rosters_of
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard_state import ipc
 from thence.tables.engines.spark.shard_visit import Visits
 from thence.tables.engines.spark.stream_options import StreamOptions
@@ -71,7 +71,7 @@ def run(case: stream.Case, cold: bool = False) -> dict[str, float]:
     roster = rosters_of(by, _data.ROSTER if by == "stamp" else None)
     keys = pa.schema([schema.field("run"), schema.field("destination")])
     visits = Visits(
-        Setup(by, roster, Columns(by), Policy(**limits)), StreamOptions(), schema, keys, "arrival", shards
+        DeliveryTerms(by, roster, Columns(by), Policy(**limits)), StreamOptions(), schema, keys, "arrival", shards
     )  # fmt: skip
     shard_memory.KEPT = OrderedDict()
     stores = [Store() for _ in range(shards)]

@@ -23,9 +23,9 @@ from unit.delivery.test_shard_rewrite import divided, where
 
 import thence
 from thence.tables.delivery import Columns, Policy, shard_memory
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.many_keys import KNOWN
 from thence.tables.delivery.reading import rosters_of
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard import Shard
 from thence.tables.delivery.shard_state import ipc
 from thence.tables.engines.spark.shard_visit import Visits
@@ -116,7 +116,7 @@ class Stream:
             shards = self.random.choice([1, 2, 5])
             self.shelves = divided(self.shelves, shards)
             self.visits = Visits(
-                self.visits.setup, self.visits.options, self.schema, KEYS, self.visits.arrival, len(self.shelves)
+                self.visits.terms, self.visits.options, self.schema, KEYS, self.visits.arrival, len(self.shelves)
             )
             self.counted["states divided anew"] += 1
         return out
@@ -128,7 +128,7 @@ class Stream:
     def held(self) -> int:
         """Return how many rows the state holds, as written."""
         shard_memory.KEPT = OrderedDict()
-        fresh = [Shard(self.visits.setup, self.schema, KEYS, len(self.shelves)) for _ in self.shelves]
+        fresh = [Shard(self.visits.terms, self.schema, KEYS, len(self.shelves)) for _ in self.shelves]
         opened = [shard_memory.opened(s.head, s, empty) for s, empty in zip(self.shelves, fresh, strict=True)]
         return sum(each.held.count for each in opened)
 
@@ -163,8 +163,8 @@ def a_stream(kind: str, seed: int, counted: Counter[str]) -> int:
         table, how.by, roster=roster, key=KEYS.names, separator=how.separator, known=known or None, **policy
     ).to_pylist()
     limits = {"name" if name == "policy" else name: value for name, value in policy.items()}
-    setup = Setup(how.by, rosters_of(how.by, roster), Columns(how.by), Policy(**limits), how.separator)
-    visits = Visits(setup, StreamOptions(), schema, KEYS, "arrival", random.choice([1, 2, 4]))
+    terms = DeliveryTerms(how.by, rosters_of(how.by, roster), Columns(how.by), Policy(**limits), how.separator)
+    visits = Visits(terms, StreamOptions(), schema, KEYS, "arrival", random.choice([1, 2, 4]))
     stream, out, at = Stream(visits, schema, random, counted), list[Row](), 0
     if known:
         fields = pa.schema([*KEYS, ("message", TEXT), (KNOWN, pa.int32())])

@@ -291,7 +291,7 @@ def _local(asked: DeliveryRequest) -> Row:
     from thence.tables.files.without_pandas import without_pandas
 
     without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
-    from thence.tables.engines.local.deliver import counts_in, setup_of, waiting_in
+    from thence.tables.engines.local.deliver import counts_in, terms_of, waiting_in
     from thence.tables.engines.local.deliver_input import deliver_arrivals
     from thence.tables.files.arrival_reader import read_arrivals, read_known
     from thence.tables.files.write_table import output_format, write_table
@@ -302,19 +302,19 @@ def _local(asked: DeliveryRequest) -> Row:
             raise MisuseError(Argument(name), " is for streams; a batch has an end")
     files = asked.files
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
-    setup = setup_of(asked.by, roster, asked.columns, asked.key, options)
-    setup = replace(setup, separator=asked.separator)
-    setup.reading()  # refuses a separator that has no meaning
-    arrivals = read_arrivals(files, setup.by, setup.columns)
+    terms = terms_of(asked.by, roster, asked.columns, asked.key, options)
+    terms = replace(terms, separator=asked.separator)
+    terms.reading()  # refuses a separator that has no meaning
+    arrivals = read_arrivals(files, terms.by, terms.columns)
     with working("Delivering"), _policy_may_stop():
-        known = None if asked.known is None else read_known(asked.known, setup.by, setup.columns)
-        ordered, setup = deliver_arrivals(arrivals, setup, asked.columns, default_key=asked.key is None, known=known)
+        known = None if asked.known is None else read_known(asked.known, terms.by, terms.columns)
+        ordered, terms = deliver_arrivals(arrivals, terms, asked.columns, default_key=asked.key is None, known=known)
     kind = None if asked.out.is_dir() else output_format(asked.out)
     if kind is None:
         _emptied(asked.out)
     write_table(ordered, asked.out if kind else asked.out / "part-00000.parquet", kind or "parquet")
     lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in arrivals.unread]
-    return _result(asked.out, counts_in(ordered), waiting_in(ordered, setup)) | ({"unread": lines} if lines else {})
+    return _result(asked.out, counts_in(ordered), waiting_in(ordered, terms)) | ({"unread": lines} if lines else {})
 
 
 def _emptied(folder: Path) -> None:

@@ -27,9 +27,9 @@ from unit.delivery.stored_states import Shelf
 
 import thence
 from thence.tables.delivery import Columns, Policy
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.many_keys import KNOWN
 from thence.tables.delivery.reading import rosters_of
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard_state import ipc
 from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP, Visits
 from thence.tables.engines.spark.stream_options import StreamOptions
@@ -245,10 +245,10 @@ class Stream:
         limits = {("name" if n == "policy" else n): v for n, v in self.options.items() if n not in CLOCKED}
         separator = limits.pop("separator", None)
         by: Any = self.how.by
-        setup = Setup(by, rosters_of(by, self.roster), Columns(by), Policy(**limits), separator)
+        terms = DeliveryTerms(by, rosters_of(by, self.roster), Columns(by), Policy(**limits), separator)
         keys = pa.schema([("run", TEXT), ("destination", TEXT)])
         times = StreamOptions(**{name: self.options.get(name) for name in CLOCKED})
-        visits = Visits(setup, times, self.schema, keys, "arrival", 1)
+        visits = Visits(terms, times, self.schema, keys, "arrival", 1)
         shelf, out = Shelf(), list[Row]()
         known = [dict(zip(("run", "destination", "message"), each, strict=True)) | {KNOWN: 0} for each in self.known]
         for number, (rows, _, clock) in enumerate(self.micro_batches()):

@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from thence.tables.delivery import Columns, Policy
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.many_keys import KNOWN
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard_state import ipc
 from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP, PACKED, Visits, unpack_rows
 from thence.tables.engines.spark.stream_options import StreamOptions
@@ -22,25 +22,25 @@ from thence.tables.engines.spark.stream_step import CHATTY, Processor
 
 SCHEMA = pa.schema([("destination", pa.string()), ("arrival", pa.int64()), ("message", pa.string()),
                     ("depends_on", pa.list_(pa.string()))])  # fmt: skip
-SETUP = Setup("depends_on", (), Columns("depends_on", key=["destination"]), Policy())
+SETUP = DeliveryTerms("depends_on", (), Columns("depends_on", key=["destination"]), Policy())
 KEYS = pa.schema([("destination", pa.string())])
 COMMAND = pa.schema([("destination", pa.string()), (ACTION, pa.string()), (CAUSE, pa.string())])
 Row = dict[str, Any]
 
 
-def processor(setup: Setup, options: StreamOptions) -> Processor:
-    return Processor(Visits(setup, options, SCHEMA, KEYS, "arrival", 1))
+def processor(terms: DeliveryTerms, options: StreamOptions) -> Processor:
+    return Processor(Visits(terms, options, SCHEMA, KEYS, "arrival", 1))
 
 
 class Stream:
     """One key of a stream whose processing time is told."""
 
-    def __init__(self, setup: Setup = SETUP, known: Sequence[str] = (), **options: Any) -> None:
+    def __init__(self, terms: DeliveryTerms = SETUP, known: Sequence[str] = (), **options: Any) -> None:
         chosen = StreamOptions(**options)
         mode = "ProcessingTime" if chosen.timed else "None"
         ids = [{"destination": "d", "message": each, KNOWN: 0} for each in known]
         packed = [(0, pd.DataFrame({PACKED: [ipc(pa.RecordBatch.from_pylist(ids))]}))] if ids else None
-        self.tester = TwsTester(processor(setup, chosen), timeMode=mode, initialStatePandas=packed)
+        self.tester = TwsTester(processor(terms, chosen), timeMode=mode, initialStatePandas=packed)
         self.arrival = 0
 
     def take(self, *rows: tuple[str, list[str]], told: tuple[str, str | None] | None = None) -> list[Row]:
@@ -84,8 +84,8 @@ def test_a_row_that_has_waited_too_long_goes() -> None:
 
 
 def test_an_idle_key_and_a_finished_one() -> None:
-    setup = Setup("depends_on", (), SETUP.columns, Policy("release", after_rows=100))
-    stream = Stream(setup, idle_seconds=10, ttl_seconds=60)
+    terms = DeliveryTerms("depends_on", (), SETUP.columns, Policy("release", after_rows=100))
+    stream = Stream(terms, idle_seconds=10, ttl_seconds=60)
     stream.at(100)
     stream.take(("b", ["a"]))
     stream.at(108)

@@ -9,8 +9,8 @@ from unit.delivery.stored_states import Shelf
 
 from thence.tables.delivery import shard_memory
 from thence.tables.delivery.columns import Key
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.many_keys import ManyKeys, Span
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard import Shard
 from thence.tables.delivery.shard_memory import opened
 
@@ -18,12 +18,12 @@ from thence.tables.delivery.shard_memory import opened
 class OneKey:
     """A key in memory; `again` writes it as a shard of one key and reads it back."""
 
-    def __init__(self, setup: Setup, key: Key, schema: pa.Schema | None = None) -> None:
-        self.setup, self.key, self.shelf = setup, key, Shelf()
-        self.keys: ManyKeys = ManyKeys(setup)
+    def __init__(self, terms: DeliveryTerms, key: Key, schema: pa.Schema | None = None) -> None:
+        self.terms, self.key, self.shelf = terms, key, Shelf()
+        self.keys: ManyKeys = ManyKeys(terms)
         if schema is not None:
-            fields = [schema.field(name) for name in setup.columns.key]
-            self.keys = Shard(setup, schema, pa.schema(fields), 1)
+            fields = [schema.field(name) for name in terms.columns.key]
+            self.keys = Shard(terms, schema, pa.schema(fields), 1)
             assert self.keys.number(key) == 0
         else:
             self.keys.begin(0, key)
@@ -55,4 +55,4 @@ class OneKey:
         here.touched[0] = None
         here.write(self.shelf)
         shard_memory.KEPT = OrderedDict()
-        self.keys = opened(here.head(), self.shelf, Shard(self.setup, here.schema, here.keys, 1))
+        self.keys = opened(here.head(), self.shelf, Shard(self.terms, here.schema, here.keys, 1))

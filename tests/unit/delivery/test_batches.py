@@ -18,9 +18,9 @@ from thence.errors import TraceError
 from thence.protocols import lookup
 from thence.tables.delivery import Columns, Reading
 from thence.tables.delivery.arrow_rows import read_batch
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading_cy import read_clock
-from thence.tables.delivery.setup import Setup
 
 SCHEMA = pa.schema(
     [
@@ -44,10 +44,10 @@ def told(rows: list[Row]) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in (*COLUMNS, "blocker")) for row in rows]
 
 
-def through_a_key(setup: Setup, rows: list[Row], rng: Random, most: int, *, restore: bool) -> list[Row]:
+def through_a_key(terms: DeliveryTerms, rows: list[Row], rng: Random, most: int, *, restore: bool) -> list[Row]:
     """Push rows through in batches of random size, dumping and restoring in between if asked."""
     key = (rows[0]["run"], rows[0]["destination"])
-    state, out, at = OneKey(setup, key, SCHEMA), [], 0
+    state, out, at = OneKey(terms, key, SCHEMA), [], 0
     while at < len(rows):
         size = rng.randint(1, most)
         out += state.take(pa.RecordBatch.from_pylist(rows[at : at + size], schema=SCHEMA)).to_pylist()
@@ -74,8 +74,8 @@ def agree(by: str, rows: list[Row], orderer: Orderer, rng: Random, about: str, *
     for here in ours:
         mine = [row for row in rows if row["destination"] == here]
         for most in (1, 60, 1 << 30):
-            setup = Setup(by, orderer.rosters, Columns(by), orderer.policy)  # type: ignore[arg-type]
-            theirs = through_a_key(setup, mine, rng, most, restore=restore)
+            terms = DeliveryTerms(by, orderer.rosters, Columns(by), orderer.policy)  # type: ignore[arg-type]
+            theirs = through_a_key(terms, mine, rng, most, restore=restore)
             for one, other in zip(told(theirs), told(ours[here]), strict=True):
                 assert one == other, f"batches of up to {most}: {about}"
 
@@ -182,7 +182,7 @@ def test_both_fail_in_the_same_words() -> None:
         with pytest.raises(TraceError) as plain:
             list(Orderer("depends_on", policy=policy).deliver(rows))
         with pytest.raises(TraceError) as keyed:
-            OneKey(Setup("depends_on", (), Columns("depends_on"), policy), ("r", "d")).take(batch)
+            OneKey(DeliveryTerms("depends_on", (), Columns("depends_on"), policy), ("r", "d")).take(batch)
         assert str(keyed.value) == str(plain.value)
         said.append(str(plain.value))
     assert "after 2 later rows" in said[0]
@@ -240,6 +240,6 @@ def test_clocks_of_a_batch_are_read_as_each_alone(seed: int, kind: pa.DataType) 
     columns = {"sender": pa.array(senders, pa.string()), "clock": pa.array(clocks, pa.map_(pa.string(), kind))}
     batch = pa.RecordBatch.from_pydict(columns)
     first = rng.randrange(5)
-    rows = read_batch(Setup("clock", (), Columns("clock"), Policy()), batch.slice(first))
+    rows = read_batch(DeliveryTerms("clock", (), Columns("clock"), Policy()), batch.slice(first))
     read = [rows.of(place) for place in range(len(rows))]
     assert read == [read_clock(sender, clock) for sender, clock in zip(senders[first:], clocks[first:], strict=True)]

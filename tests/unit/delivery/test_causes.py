@@ -11,7 +11,7 @@ import pytest
 
 from thence import Orderer
 from thence.errors import MisuseError
-from thence.tables.engines.local.deliver import deliver_table, setup_of
+from thence.tables.engines.local.deliver import deliver_table, terms_of
 
 NAMES = {"message": "event_id", "depends_on": "parent_id"}
 A, B, C = (str(uuid.UUID(int=n)) for n in (1, 2, 3))
@@ -27,7 +27,7 @@ def from_orderer(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def from_table(table: pa.Table) -> list[tuple[Any, ...]]:
-    out = deliver_table(table, setup_of("depends_on", None, NAMES, ["account"], {})).to_pylist()
+    out = deliver_table(table, terms_of("depends_on", None, NAMES, ["account"], {})).to_pylist()
     return [(row["event_id"], row["outcome"], row["reason"]) for row in out]
 
 

@@ -19,8 +19,8 @@ from unit.delivery.one_key import OneKey
 from thence.errors import TraceError
 from thence.tables.delivery import Columns, Orderer, Policy
 from thence.tables.delivery import possible_cycles as outlook_module
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.possible_cycles import Outlook
-from thence.tables.delivery.setup import Setup
 
 Row = dict[str, Any]
 Named = list[list[str]]
@@ -98,8 +98,8 @@ def rows_of(kind: Callable[[Random, int], Named], random: Random, size: int) -> 
 
 def driven(rows: list[Row], policy: Policy, random: Random) -> list[object]:
     """Push rows through a key in batches, with words of an operator and restarts between them; return all it says."""
-    setup = Setup("depends_on", (), Columns("depends_on"), policy)
-    state, said, at = OneKey(setup, KEY, SCHEMA), list[object](), 0
+    terms = DeliveryTerms("depends_on", (), Columns("depends_on"), policy)
+    state, said, at = OneKey(terms, KEY, SCHEMA), list[object](), 0
     try:
         while at < len(rows):
             size = random.choice([3, 30, 100, 200])
@@ -156,12 +156,12 @@ def test_looks_keep_to_the_page(patience: int, monkeypatch: pytest.MonkeyPatch) 
     for seed in range(60):
         random = Random(f"page {seed}")
         rows = rows_of(KINDS[seed % len(KINDS)], random, random.choice([5, 12, 40]))
-        naive, setup = Naive("depends_on"), Setup("depends_on", (), Columns("depends_on"), Policy())
+        naive, terms = Naive("depends_on"), DeliveryTerms("depends_on", (), Columns("depends_on"), Policy())
         for row in rows:
             naive.push(row)
         wanted = [(said["row"]["arrival"], said["outcome"], said.get("position")) for said in naive.finish()]
         every = [list(Orderer("depends_on").deliver(rows))]
-        state = OneKey(setup, KEY)
+        state = OneKey(terms, KEY)
         taken = state.take(pa.RecordBatch.from_pylist(rows, schema=SCHEMA)).to_pylist()
         rest = state.end()
         every.append(taken if rest is None else taken + rest.to_pylist())

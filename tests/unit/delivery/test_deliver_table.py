@@ -13,9 +13,9 @@ from thence.core.protocols.registry import create
 from thence.errors import TraceError
 from thence.tables.delivery import arrow_rows, many_keys, numbering_cy
 from thence.tables.engines.local import deliver as local
-from thence.tables.engines.local.deliver import deliver_table, setup_of
+from thence.tables.engines.local.deliver import deliver_table, terms_of
 
-SETUP = setup_of("depends_on", None, {}, None, {})
+SETUP = terms_of("depends_on", None, {}, None, {})
 
 
 def table_of(rows: int) -> pa.Table:
@@ -72,19 +72,19 @@ def test_stamps_of_more_bytes_than_are_read_together_are_cut_or_refused(
     members = [create("ks", roster, place) for place in range(2)]
     stamps = [member.encode(copy) for _ in range(30) for member in members for copy in member.send(0b1000).copies]
     fields = {"run": ["r"] * 60, "destination": [roster.name(3)] * 60, "stamp": pa.array(stamps, kind)}
-    setup = setup_of("stamp", list(roster.names), {}, None, {})
-    whole = deliver_table(pa.table(fields), setup)
+    terms = terms_of("stamp", list(roster.names), {}, None, {})
+    whole = deliver_table(pa.table(fields), terms)
     assert whole.column("outcome").to_pylist() == ["delivered"] * 60
     monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 5 * max(map(len, stamps)))
     batches: list[int] = []
     read = arrow_rows.StampedRows
     monkeypatch.setattr(arrow_rows, "StampedRows", lambda *rows: batches.append(len(rows[-1])) or read(*rows))
-    assert deliver_table(pa.table(fields), setup).equals(whole)
+    assert deliver_table(pa.table(fields), terms).equals(whole)
     assert sum(batches) == 60
     assert max(batches) <= 5
     monkeypatch.setattr(arrow_rows, "MOST_TOGETHER", 9)
     with pytest.raises(TraceError, match=r"1 rows have stamps of \d+ bytes; a batch holds 9"):
-        deliver_table(pa.table(fields), setup)
+        deliver_table(pa.table(fields), terms)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -126,11 +126,11 @@ def test_keys_of_any_type_are_apart_and_in_order(kind: pa.DataType, values: list
             rows[-1] |= {"other": random.choice(["x", "y"])}
         fields = [("k", kind), ("other", pa.string()), ("arrival", pa.int64()), ("message", pa.string())]
         table = pa.Table.from_pylist(rows, pa.schema([*fields, ("depends_on", pa.list_(pa.string()))]))
-        setup = setup_of("depends_on", None, {}, ["k", "other"], {})
+        terms = terms_of("depends_on", None, {}, ["k", "other"], {})
         taken = sorted(rows, key=lambda row: (row["arrival"] or 0, row["message"]))
         keys = list(dict.fromkeys(repr((row["k"], row["other"])) for row in taken))
         wanted = sorted(taken, key=lambda row: keys.index(repr((row["k"], row["other"]))))
-        found = deliver_table(table, setup).to_pylist()
+        found = deliver_table(table, terms).to_pylist()
         assert [row["message"] for row in found] == [row["message"] for row in wanted], f"seed {seed}"
         outcomes = {row["outcome"] for row in found if row["k"] is not None}
         assert outcomes <= {"delivered"}

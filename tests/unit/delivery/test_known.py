@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from support.naive_orderer import arrivals
 from unit.delivery.stored_states import Shelf
-from unit.delivery.test_shard import KEYS, SCHEMA, Worker, batch, setup
+from unit.delivery.test_shard import KEYS, SCHEMA, Worker, batch, terms
 
 import thence
 from thence.errors import MisuseError
@@ -90,7 +90,7 @@ def test_random_sets_after_known_ids_equal_the_orderer_that_delivered_them(seed:
     table = pa.Table.from_pylist([{"message": each} for each in known], pa.schema([("message", pa.string())]))
     found = thence.deliver(rows, known=table, remember=remember)
     assert [(r["n"], r["outcome"], r["position"]) for r in found if r["outcome"] != "blocked"] == outcomes
-    shelf, how = Shelf(), setup(remember=remember)
+    shelf, how = Shelf(), terms(remember=remember)
     shard_memory.KEPT = OrderedDict()
     fresh = Shard(how, SCHEMA, KEYS, 1)
     fresh.know_before(batch([{"message": each} for each in known]), 0)

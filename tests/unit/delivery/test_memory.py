@@ -13,8 +13,8 @@ from thence.core.model.roster import Roster
 from thence.core.protocols.ks import KS
 from thence.core.protocols.wire import encode
 from thence.tables.delivery import Columns
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.policy import Policy
-from thence.tables.delivery.setup import Setup
 
 ROSTER = Roster(["a", "b", "z"])
 SCHEMA = pa.schema(
@@ -40,7 +40,7 @@ def batch(start: int, *, hole: bool) -> pa.RecordBatch:
 
 def kept(batches: int, *, hole: bool) -> list[int]:
     """Return, batch after batch, the bytes that a key takes: Python's and Arrow's together."""
-    key = OneKey(Setup("stamp", (ROSTER,), Columns("stamp"), Policy()), ("r", "z"))
+    key = OneKey(DeliveryTerms("stamp", (ROSTER,), Columns("stamp"), Policy()), ("r", "z"))
     first, *others = [batch(number * BATCH, hole=hole) for number in range(batches)]
     key.take(first)  # whatever is loaded or compiled once
     found = []

@@ -14,7 +14,7 @@ from unit.delivery.one_key import OneKey
 
 from thence import Orderer
 from thence.tables.delivery import Columns
-from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 
 FIRST = int(os.environ.get("THENCE_SEED", "0"))
 SCHEMA = pa.schema(
@@ -31,15 +31,15 @@ def pieces(rows: list[Row], random: Random) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_pylist(rows[a:b], schema=SCHEMA) for a, b in pairwise(cuts)]
 
 
-def as_a_batch(setup: Setup, rows: list[Row], random: Random) -> list[Row]:
-    state = OneKey(setup, KEY)
+def as_a_batch(terms: DeliveryTerms, rows: list[Row], random: Random) -> list[Row]:
+    state = OneKey(terms, KEY)
     out = [row for batch in pieces(rows, random) for row in state.take(batch).to_pylist()]
     rest = state.end()
     return out if rest is None else out + rest.to_pylist()
 
 
-def as_a_stream(setup: Setup, rows: list[Row], random: Random) -> list[Row]:
-    state, out = OneKey(setup, KEY, SCHEMA), list[Row]()
+def as_a_stream(terms: DeliveryTerms, rows: list[Row], random: Random) -> list[Row]:
+    state, out = OneKey(terms, KEY, SCHEMA), list[Row]()
     for batch in pieces(rows, random):
         out += state.take(batch).to_pylist()
         state.again()
@@ -54,12 +54,12 @@ def compared(seed: int) -> None:
     for row in rows:
         naive.push(row)
     wanted = [told(said["row"], {"reason": ""} | said) for said in naive.finish()]
-    setup = Setup(by, (), Columns(by), orderer.policy)
+    terms = DeliveryTerms(by, (), Columns(by), orderer.policy)
     about = f"seed {seed}: by {by}, {chosen}, {rows}"
     assert [told(row, row) for row in orderer.deliver(rows)] == wanted, about
-    assert [told(row, row) for row in as_a_batch(setup, rows, random)] == wanted, about
+    assert [told(row, row) for row in as_a_batch(terms, rows, random)] == wanted, about
     left = [row for row in wanted if row["outcome"] != "blocked"]
-    assert [told(row, row) for row in as_a_stream(setup, rows, random)] == left, about
+    assert [told(row, row) for row in as_a_stream(terms, rows, random)] == left, about
 
 
 def test_what_batches_and_streams_run_agrees_with_the_page() -> None:

@@ -14,7 +14,7 @@ from unit.delivery.stored_states import Shelf
 
 from thence import Orderer
 from thence.tables.delivery import Columns, Policy, shard_memory
-from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.shard import Shard
 from thence.tables.delivery.shard_memory import keep, opened
 
@@ -26,8 +26,8 @@ SCHEMA = pa.schema(
 KEYS = pa.schema([("run", pa.string()), ("destination", pa.string())])
 
 
-def setup(by: Any = "depends_on", **policy: Any) -> Setup:
-    return Setup(by, (), Columns(by), Policy(**policy))
+def terms(by: Any = "depends_on", **policy: Any) -> DeliveryTerms:
+    return DeliveryTerms(by, (), Columns(by), Policy(**policy))
 
 
 def batch(rows: list[Row], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
@@ -41,7 +41,13 @@ class Worker:
         self.kept: OrderedDict[str, Shard] = OrderedDict()
 
     def step(
-        self, shelf: Shelf, rows: list[Row], how: Setup, schema: pa.Schema = SCHEMA, shards: int = 1, fail: bool = False
+        self,
+        shelf: Shelf,
+        rows: list[Row],
+        how: DeliveryTerms,
+        schema: pa.Schema = SCHEMA,
+        shards: int = 1,
+        fail: bool = False,
     ) -> list[Row]:
         """Take rows as one micro-batch; with `fail` the task ends before the head is kept."""
         shard_memory.KEPT = self.kept
@@ -78,7 +84,7 @@ def a_stream(seed: int) -> None:
     random.shuffle(rows)
     for n, row in enumerate(rows):
         row["n"] = n
-    how = Setup(by, (), Columns(by), policy)
+    how = DeliveryTerms(by, (), Columns(by), policy)
     wanted = by_key(one_by_one(by, policy, [dict(row) for row in rows]))
     workers, shelf, out, at = [Worker() for _ in range(3)], Shelf(), list[Row](), 0
     while at < len(rows):

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.naive_orderer import BYS, Row, arrivals, policies
 from unit.delivery.stored_states import Shelf
-from unit.delivery.test_shard import KEYS, SCHEMA, Worker, by_key, one_by_one, setup
+from unit.delivery.test_shard import KEYS, SCHEMA, Worker, by_key, one_by_one, terms
 
 from thence.tables.delivery import Columns, Policy
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.packing import unpack
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard import Shard
 from thence.tables.delivery.shard_memory import as_written, opened
 from thence.tables.delivery.shard_rewrite import WrittenShard, rewritten, widest
@@ -58,7 +58,7 @@ def a_stream(seed: int) -> None:
     random.shuffle(rows)
     for n, row in enumerate(rows):
         row["n"] = n
-    how = Setup(by, (), Columns(by), policy)
+    how = DeliveryTerms(by, (), Columns(by), policy)
     wanted = by_key(one_by_one(by, policy, [dict(row) for row in rows]))
     worker, shelves, out, at = Worker(), [Shelf() for _ in range(3)], list[Row](), 0
     while at < len(rows):
@@ -86,12 +86,12 @@ def test_a_column_added_since_some_shards_were_written_stays() -> None:
     wider = SCHEMA.append(pa.field("note", pa.string()))
     worker, early, late = Worker(), Shelf(), Shelf()
     held: Row = {"message": "b", "depends_on": ["a"], "n": 1}
-    worker.step(late, [held | {"run": "bb", "note": "kept"}], setup(), wider, shards=2)
-    worker.step(early, [held | {"run": "ab"}], setup(), shards=2)
+    worker.step(late, [held | {"run": "bb", "note": "kept"}], terms(), wider, shards=2)
+    worker.step(early, [held | {"run": "ab"}], terms(), shards=2)
     for order in ([early, late], [late, early]):
         (shelf,) = divided(order, 1)
         out = Worker().step(
-            shelf, [{"run": run, "message": "a", "depends_on": [], "n": 2} for run in ("ab", "bb")], setup(), wider
+            shelf, [{"run": run, "message": "a", "depends_on": [], "n": 2} for run in ("ab", "bb")], terms(), wider
         )
         assert {row["run"]: row["note"] for row in out if row["message"] == "b"} == {"ab": None, "bb": "kept"}
 
@@ -99,7 +99,7 @@ def test_a_column_added_since_some_shards_were_written_stays() -> None:
 def test_the_earliest_timer_stays() -> None:
     worker, shelves = Worker(), [Shelf(), Shelf()]
     for place, run in enumerate(("aa", "ab")):
-        worker.step(shelves[place], [{"run": run, "message": "b", "depends_on": ["a"], "n": 1}], setup(), shards=2)
+        worker.step(shelves[place], [{"run": run, "message": "b", "depends_on": ["a"], "n": 1}], terms(), shards=2)
         shard = as_written(shelves[place].head or b"", shelves[place])
         shard.timer = 7000 - 1000 * place
         shelves[place].head = shard.head()

@@ -29,12 +29,12 @@ from thence.tables.delivery.coded_rows_cy import (
     coded_reads,
 )
 from thence.tables.delivery.columns import Columns, Family
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.numbering_cy import Numbering, id_flags
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
 from thence.tables.delivery.reading import Read
 from thence.tables.delivery.reading_cy import id_text, read_clock, read_explicit
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.stamp_column import StampedRows
 
 Floats = NDArray[np.float64]
@@ -126,22 +126,22 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch))
 
 
-def read_batch(setup: Setup, batch: pa.RecordBatch) -> CodedRows:
+def read_batch(terms: DeliveryTerms, batch: pa.RecordBatch) -> CodedRows:
     """Return what each row of a batch with explicit causes or clocks says."""
-    columns = setup.columns
+    columns = terms.columns
     cause = _column(batch, columns.cause)
-    if setup.by == "depends_on":
-        return _explicit(_column(batch, columns.message), cause, setup.separator)
+    if terms.by == "depends_on":
+        return _explicit(_column(batch, columns.message), cause, terms.separator)
     return _clocks(_column(batch, columns.sender), cause)
 
 
-def read_stamped(setup: Setup, batch: pa.RecordBatch) -> StampedRows:
+def read_stamped(terms: DeliveryTerms, batch: pa.RecordBatch) -> StampedRows:
     """Return what the stamps of a batch say."""
-    names = (setup.columns.sender, setup.columns.destination, setup.columns.cause)
+    names = (terms.columns.sender, terms.columns.destination, terms.columns.cause)
     sender, destination, stamps = (_column(batch, name) for name in names)
     if _entries(stamps) > MOST_TOGETHER:
         raise TraceError(f"{len(batch)} rows have stamps of {_entries(stamps)} bytes; a batch holds {MOST_TOGETHER}")
-    return StampedRows(setup.rosters, sender, destination, stamps)
+    return StampedRows(terms.rosters, sender, destination, stamps)
 
 
 def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> CodedRows:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError
-from thence.tables.delivery.setup import Setup
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 
 HEAD = "head"
 """The state variable that a stream of this release keeps for each shard."""
@@ -34,12 +34,12 @@ def refuse_earlier(checkpoint: str | os.PathLike[str]) -> None:
                 raise MisuseError(f"{os.fspath(checkpoint)}: {OF_AN_EARLIER_RELEASE}")
 
 
-def made_with(setup: Setup, schema: pa.Schema) -> Row:
+def made_with(terms: DeliveryTerms, schema: pa.Schema) -> Row:
     """Describe what a checkpoint is made with."""
-    names = setup.columns
+    names = terms.columns
     columns = [names.run, names.destination, names.message, names.sender, names.time, names.cause]
     return {
-        "by": setup.by,
+        "by": terms.by,
         "columns": columns,
         "key": list(names.key),
         "schema": {field.name: str(field.type) for field in schema},

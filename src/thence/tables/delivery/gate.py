@@ -26,12 +26,12 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key, named_once
 from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.delivery_terms import ASK_AT_ONCE
 from thence.tables.delivery.gate_entry import GateEntry, TurnRefused
 from thence.tables.delivery.outcome import KINDS, PLACED, Kind
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
-from thence.tables.delivery.setup import ASK_AT_ONCE
 
 if TYPE_CHECKING:
     from thence.tables.delivery.gate_map import Map

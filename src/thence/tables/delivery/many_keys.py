@@ -28,11 +28,11 @@ from thence.tables.delivery.arrow_rows import (
 )
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.outcome_cy import Outcomes
 from thence.tables.delivery.partition_by_key import runs
 from thence.tables.delivery.reading import Reading
 from thence.tables.delivery.rule_state import know
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.without_collection import without_collection
 
 TICKET_BITS = 40
@@ -142,25 +142,25 @@ class Going(NamedTuple):
 class ManyKeys:
     """The rules of many keys by number, and the rows they hold."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, terms: DeliveryTerms) -> None:
         """Know no key."""
-        self.setup, self.held = setup, HeldRows()
+        self.terms, self.held = terms, HeldRows()
         self.rules: dict[int, Rule] = {}
         self.refused: dict[int, str] = {}
         """Keys whose rows cannot be delivered, and why"""
-        self.shared = None if setup.by == "stamp" else setup.reading()
+        self.shared = None if terms.by == "stamp" else terms.reading()
         """How rows are read, where no key has a protocol of its own"""
         self.let_go: list[Longs] | None = None
         """Where changes are recorded: ids of rows that were held before, and left"""
 
     def reading(self) -> Reading:
         """Return the reading of a new key."""
-        return self.setup.reading() if self.shared is None else self.shared
+        return self.terms.reading() if self.shared is None else self.shared
 
     def begin(self, number: int, key: Key) -> Rule:
         """Make the rule of a key that is new, and return it."""
-        rule = self.rules[number] = Rule(self.reading(), self.setup.policy, self.setup.columns.where(key))
-        refused = self.setup.columns.refuse(key)
+        rule = self.rules[number] = Rule(self.reading(), self.terms.policy, self.terms.columns.where(key))
+        refused = self.terms.columns.refuse(key)
         if refused is not None:
             self.refused[number] = refused
         return rule
@@ -176,7 +176,7 @@ class ManyKeys:
         """Count the ids of rows as delivered, though they get no position; `numbers` are those of their keys."""
         found: dict[int, list[str]] = {}
         for number, text in zip(
-            numbers.tolist(), id_texts(rows.column(self.setup.columns.message)).to_pylist(), strict=True
+            numbers.tolist(), id_texts(rows.column(self.terms.columns.message)).to_pylist(), strict=True
         ):
             if text:
                 found.setdefault(number, []).append(text)
@@ -203,9 +203,9 @@ class ManyKeys:
         last = frozenset(ended)
         self.held.compact()
         with without_collection():
-            times = times_in(rows, self.setup.columns)
-            stamped = read_stamped(self.setup, rows) if self.setup.by == "stamp" else None
-            coded = read_batch(self.setup, rows) if stamped is None else stamped.coded
+            times = times_in(rows, self.terms.columns)
+            stamped = read_stamped(self.terms, rows) if self.terms.by == "stamp" else None
+            coded = read_batch(self.terms, rows) if stamped is None else stamped.coded
             out = Outcomes(max(len(rows), 4), coded.lexicon)
             for number, start, stop in spans:
                 rule, before = self.rules[number], len(out)
@@ -282,7 +282,7 @@ class ManyKeys:
 
 def delivered(
     batches: Iterable[pa.RecordBatch],
-    setup: Setup,
+    terms: DeliveryTerms,
     key: Sequence[str],
     drop: Sequence[str] = (),
     carried: Sequence[str] | None = None,
@@ -294,9 +294,9 @@ def delivered(
     others if not given; `starts`: where each key begins among all rows, found by their values if not given. A key may
     go on in the next batch: memory follows one batch and what its keys hold.
     """
-    keys, number, taken = ManyKeys(setup), -1, 0
+    keys, number, taken = ManyKeys(terms), -1, 0
     last: Key | None = None
-    for batch in chain.from_iterable(cut(batch, setup.columns) for batch in batches):
+    for batch in chain.from_iterable(cut(batch, terms.columns) for batch in batches):
         begins = runs(batch, key) if starts is None else _within(starts, taken, taken + len(batch))
         taken += len(batch)
         places = pa.array(begins)

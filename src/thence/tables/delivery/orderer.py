@@ -26,6 +26,7 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.delivery_terms import ASK_AT_ONCE, check_known
 from thence.tables.delivery.outcome import WAITING_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome, Outcomes
 from thence.tables.delivery.packed_stamps import read_together
@@ -33,7 +34,6 @@ from thence.tables.delivery.packing import Texts, pack, unpack
 from thence.tables.delivery.policy import Policy, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
 from thence.tables.delivery.rule_state import resumed, state_of
-from thence.tables.delivery.setup import ASK_AT_ONCE, check_known
 from thence.tables.delivery.state import decode_state as decode_state
 from thence.tables.delivery.state import encode_state as encode_state
 from thence.tables.delivery.state import ints, spans

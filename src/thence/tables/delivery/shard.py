@@ -25,12 +25,12 @@ from thence.tables.delivery.checkpoint_terms import made_with
 from thence.tables.delivery.codes_cy import DONE, fingerprint
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.held_cy import HeldRow
 from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key
 from thence.tables.delivery.packing import pack
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.rule_state import read_held_row
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard_state import (
     Segment,
     by_number,
@@ -71,12 +71,12 @@ class SegmentStore(Protocol):
 class Shard(ManyKeys):
     """The keys of one shard, and what is written of them."""
 
-    def __init__(self, setup: Setup, schema: pa.Schema, keys: pa.Schema, shards: int) -> None:
+    def __init__(self, terms: DeliveryTerms, schema: pa.Schema, keys: pa.Schema, shards: int) -> None:
         """Begin empty; `schema` is that of the rows, `keys` that of the key's columns as they travel."""
-        super().__init__(setup)
+        super().__init__(terms)
         self.let_go, self.held.recorded = [], True
         self.schema, self.keys, self.shards = schema, keys, shards
-        self.made = made_with(setup, schema)
+        self.made = made_with(terms, schema)
         self.name, self.segments = uuid.uuid4().hex, list[tuple[str, int]]()
         """... tokens and levels, oldest first"""
         self.numbers: dict[Key, int] = {}
@@ -236,7 +236,7 @@ class Shard(ManyKeys):
 
     def _changes(self) -> Segment:
         """Return what changed since the last write, and count it as written."""
-        segment, forms = Segment(), schemas(self.setup.by)
+        segment, forms = Segment(), schemas(self.terms.by)
         born = [number for number in self.born if number in self.rules]
         keys = [list(each) for each in zip(*(self.values[number] for number in born), strict=True)]
         schema = pa.schema([("number", pa.int64()), *((f"key {n}", kind) for n, kind in enumerate(self.keys.types))])
@@ -328,7 +328,7 @@ class Shard(ManyKeys):
             rule.rows, rule.position, self.last[number] = rows, position, last
             rule.now, rule.began, rule.doubted = now, began, doubted
             if self.shared is None:
-                rule.reading = agree(State(self.setup.by, *segment.made[made]), self.setup.reading())
+                rule.reading = agree(State(self.terms.by, *segment.made[made]), self.terms.reading())
                 rule.dense = rule.reading.dense
             if kept >= 0:
                 self.remembered[number] = kept
@@ -392,7 +392,7 @@ class Shard(ManyKeys):
     def explained(self) -> Iterator[tuple[Key, str | None, Row]]:
         """Yield what is held back: the key, the message if rows have one, and why it waits."""
         ids, rows = self.held.all()
-        name = self.setup.columns.message
+        name = self.terms.columns.message
         found = [
             row
             for batch in rows

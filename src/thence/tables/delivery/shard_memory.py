@@ -11,9 +11,9 @@ from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.delivery.checkpoint_terms import same_terms
 from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.packing import unpack
 from thence.tables.delivery.policy import Policy
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard import SegmentStore, Shard, read_segment
 from thence.tables.delivery.shard_state import Segment
 
@@ -38,7 +38,7 @@ def opened(head: bytes | None, store: SegmentStore, fresh: Shard) -> Shard:
             f"shards={about['shards']} to deliver, or make a checkpoint for {fresh.shards} with `thence reshard`"
         )
     known = KEPT.pop(about["name"], None)
-    alike = known is not None and (known.setup, known.schema) == (fresh.setup, fresh.schema)
+    alike = known is not None and (known.terms, known.schema) == (fresh.terms, fresh.schema)
     if known is not None and alike and known.follow(about, store):
         return known
     fresh.follow(about, store)
@@ -59,9 +59,9 @@ def as_written(head: bytes, store: SegmentStore) -> Shard:
     given = dict(zip(("run", "destination", "message", "sender", "time", made["by"]), made["columns"], strict=True))
     segments = [Segment.decode(read_segment(store, (token, level))) for token, level in about["segments"]]
     names = {tuple(roster): None for segment in segments for _, roster in segment.made if roster is not None}
-    setup = Setup(made["by"], tuple(map(Roster, names)), Columns(made["by"], given, made["key"]), Policy())
+    terms = DeliveryTerms(made["by"], tuple(map(Roster, names)), Columns(made["by"], given, made["key"]), Policy())
     schema, keys = (pa.ipc.read_schema(pa.py_buffer(columns[name])) for name in ("rows", "keys"))
-    shard = Shard(setup, schema, keys, about["shards"])
+    shard = Shard(terms, schema, keys, about["shards"])
     shard.follow(about, store)
     return shard
 

@@ -171,8 +171,8 @@ def read_known(path: str, by: By, columns: Columns) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from thence.tables.delivery.delivery_terms import check_known
     from thence.tables.delivery.outcome import PLACED
-    from thence.tables.delivery.setup import check_known
 
     check_known(by)
     found = read_arrivals(arrival_files(path), by, columns).table

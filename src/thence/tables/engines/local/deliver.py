@@ -18,40 +18,40 @@ from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.arrow_rows import OUTPUT, check_ids, family
 from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.many_keys import KNOWN, delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import BYS, Rosters, rosters_of
-from thence.tables.delivery.setup import Setup
 
 MOST_ROWS = 1 << 24
 """Rows that are taken together: their causes are counted in 32 bits."""
 
 
-def setup_of(
+def terms_of(
     by: str, roster: Rosters, columns: Mapping[str, str], key: Iterable[str] | None, policy: Mapping[str, object]
-) -> Setup:
-    """Return the setup that every key shares; `policy` names the fields of a Policy, `policy` being its name."""
+) -> DeliveryTerms:
+    """Return the terms that every key shares; `policy` names the fields of a Policy, `policy` being its name."""
     if by not in BYS:
         raise MisuseError(Argument("by", by), f"; one of {', '.join(BYS)} is accepted")
     how: By = by
     fields: Row = {"name" if name == "policy" else name: value for name, value in policy.items()}
-    return Setup(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
+    return DeliveryTerms(how, rosters_of(how, roster), Columns(how, columns, key), Policy(**fields).of(how))
 
 
 def deliver_table(
-    table: pa.Table, setup: Setup, carried: Sequence[str] | None = None, known: pa.Table | None = None
+    table: pa.Table, terms: DeliveryTerms, carried: Sequence[str] | None = None, known: pa.Table | None = None
 ) -> pa.Table:
     """Return the rows of a table in causal order, key after key.
 
     `carried`: which of its columns come out. `known`: keys and ids that count as delivered before the first row.
     """
-    _check(table, setup)
+    _check(table, terms)
     empty = table.schema
     if known is not None:
-        table = _after_known(table, known, setup.columns)
-    names, table = setup.columns, table.combine_chunks()
+        table = _after_known(table, known, terms.columns)
+    names, table = terms.columns, table.combine_chunks()
     present = table.column_names
     arrival = [name for name in (names.arrival, names.message) if name in present] if names.arrival in present else []
     if known is not None:
@@ -62,7 +62,7 @@ def deliver_table(
         parted = by_key(table, key, arrival, lambda firsts: np.arange(len(firsts)))
         table, starts = parted.rows, np.array(parted.starts[:-1], np.int64)
     batches = table.to_batches(max_chunksize=MOST_ROWS)
-    whole = list(delivered(batches, setup, names.key, carried=carried, starts=starts))
+    whole = list(delivered(batches, terms, names.key, carried=carried, starts=starts))
     if whole:
         return pa.Table.from_batches(whole)
     fields = {field.name: field.type for field in empty if carried is None or field.name in carried} | OUTPUT
@@ -94,9 +94,9 @@ def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:
     return dict(sorted(found.items(), key=lambda each: (-each[1], each[0][1] or "")))
 
 
-def waiting_in(ordered: pa.Table, setup: Setup) -> list[Row]:
+def waiting_in(ordered: pa.Table, terms: DeliveryTerms) -> list[Row]:
     """Return the rows that are blocked: key, message if the table has one, and what they wait for."""
-    names = setup.columns
+    names = terms.columns
     blocked = ordered.filter(pc.equal(ordered.column("outcome"), Kind.BLOCKED.value))
     shown = [*names.key, *([names.message] if names.message in ordered.column_names else []), *WAITING_COLUMNS]
     rows: list[Row] = (
@@ -107,19 +107,19 @@ def waiting_in(ordered: pa.Table, setup: Setup) -> list[Row]:
     return rows
 
 
-def _check(table: pa.Table, setup: Setup) -> None:
-    names = setup.columns
+def _check(table: pa.Table, terms: DeliveryTerms) -> None:
+    names = terms.columns
     needed = [*names.key, names.cause]
-    needed += [names.sender] if setup.by == "clock" else [names.message] if setup.by == "depends_on" else []
+    needed += [names.sender] if terms.by == "clock" else [names.message] if terms.by == "depends_on" else []
     for name in needed:
         if name not in table.column_names:
             raise names.lacks(name, table.column_names)
-    if setup.by == "depends_on":
+    if terms.by == "depends_on":
         check_ids(table.schema, names)
     for name in table.column_names:
         if name.lower() in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
-    if setup.policy.after_seconds is not None and names.time not in table.column_names:
+    if terms.policy.after_seconds is not None and names.time not in table.column_names:
         raise MisuseError(
             Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
             " says another name",

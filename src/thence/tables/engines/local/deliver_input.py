@@ -27,7 +27,7 @@ from thence.tables.files.inputs import InputTable, input_refusal, input_table, i
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from thence.tables.delivery.setup import Setup
+    from thence.tables.delivery.delivery_terms import DeliveryTerms
     from thence.tables.files.arrival_reader import ArrivalTable
 
 ROW_COLUMN = "__thence_row"
@@ -126,35 +126,35 @@ def deliver(
     ).of(by)  # fmt: skip
     given = named_once(columns or {}, {"message": id, by: causes})
     names = Columns(by, given, key)
-    from thence.tables.delivery.setup import Setup
+    from thence.tables.delivery.delivery_terms import DeliveryTerms
 
     if is_path(data):
         from thence.tables.files.arrival_reader import arrival_files, read_arrivals
 
         files = arrival_files(os.fspath(data), records=by == "depends_on" and not given)
         roster = files.rosters() if roster is None and by == "stamp" else roster
-        setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
-        return deliver_arrivals(read_arrivals(files, by, names), setup, given, default_key=key is None, known=known)[0]
+        terms = DeliveryTerms(by, rosters_of(by, roster), names, chosen, separator)
+        return deliver_arrivals(read_arrivals(files, by, names), terms, given, default_key=key is None, known=known)[0]
     if isinstance(data, list | tuple) and not data:
         return data
     table = input_table(data)
     if table is None:
         raise input_refusal(data)
-    setup = Setup(by, rosters_of(by, roster), names, chosen, separator)
-    places, added, _ = ordered_input(table, setup, given, default_key=key is None, known=known)
+    terms = DeliveryTerms(by, rosters_of(by, roster), names, chosen, separator)
+    places, added, _ = ordered_input(table, terms, given, default_key=key is None, known=known)
     return table.taken(places, added)
 
 
 class Ordered(NamedTuple):
-    """Rows in causal order: where each stood, what is added to it, and the setup with the key that was used."""
+    """Rows in causal order: where each stood, what is added to it, and the terms with the key that was used."""
 
     places: pa.Array
     added: pa.Table
-    setup: Setup
+    terms: DeliveryTerms
 
 
 def ordered_input(
-    table: InputTable, setup: Setup, given: Mapping[str, str], *, default_key: bool, known: Any = None
+    table: InputTable, terms: DeliveryTerms, given: Mapping[str, str], *, default_key: bool, known: Any = None
 ) -> Ordered:
     """Put a table into causal order; `given` are the names of columns that the caller gave."""
     import numpy as np
@@ -164,33 +164,33 @@ def ordered_input(
     from thence.tables.contract.spark_to_arrow_types import arrow_type
     from thence.tables.engines.local.deliver import deliver_table
 
-    names = setup.columns
+    names = terms.columns
     names.check_given(given, table.names)
     for name in table.names:
         if name.lower() in OUTPUT_COLUMNS:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
     read = [getattr(names, name) for name in NAMES if hasattr(names, name)] + [names.cause, *names.key]
-    types = {} if setup.by == "depends_on" else {names.cause: arrow_type(CAUSE_COLUMNS[setup.by].type)}
+    types = {} if terms.by == "depends_on" else {names.cause: arrow_type(CAUSE_COLUMNS[terms.by].type)}
     rows = table.arrow(read, types)
     if default_key:
-        names = names.with_default_key(rows.column_names, one_order=setup.by == "depends_on")
-        setup = replace(setup, columns=names)
-    missing = [name for name in (*setup.columns.key, names.cause) if name not in table.names]
+        names = names.with_default_key(rows.column_names, one_order=terms.by == "depends_on")
+        terms = replace(terms, columns=names)
+    missing = [name for name in (*terms.columns.key, names.cause) if name not in table.names]
     if missing:
         raise names.lacks(missing[0], table.names)
-    there = None if known is None else _known(known, setup)
-    ordered = deliver_table(rows.append_column(ROW_COLUMN, pa.array(np.arange(len(rows)))), setup, [ROW_COLUMN], there)
-    return Ordered(ordered.column(ROW_COLUMN).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), setup)
+    there = None if known is None else _known(known, terms)
+    ordered = deliver_table(rows.append_column(ROW_COLUMN, pa.array(np.arange(len(rows)))), terms, [ROW_COLUMN], there)
+    return Ordered(ordered.column(ROW_COLUMN).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), terms)
 
 
-def _known(known: Any, setup: Setup) -> pa.Table:
+def _known(known: Any, terms: DeliveryTerms) -> pa.Table:
     """Return what is known as a table of the key's columns and the ids."""
     import pyarrow as pa
 
-    from thence.tables.delivery.setup import check_known
+    from thence.tables.delivery.delivery_terms import check_known
 
-    names = setup.columns
-    check_known(setup.by)
+    names = terms.columns
+    check_known(terms.by)
     if is_path(known):
         raise input_refusal(known)
     empty = isinstance(known, Collection) and not len(known)
@@ -207,12 +207,12 @@ def _known(known: Any, setup: Setup) -> pa.Table:
 
 
 def deliver_arrivals(
-    arrivals: ArrivalTable, setup: Setup, given: Mapping[str, str], *, default_key: bool, known: Any = None
-) -> tuple[pa.Table, Setup]:
-    """Put rows that were read from files into causal order; return them, and the setup with the key that was used."""
+    arrivals: ArrivalTable, terms: DeliveryTerms, given: Mapping[str, str], *, default_key: bool, known: Any = None
+) -> tuple[pa.Table, DeliveryTerms]:
+    """Put rows that were read from files into causal order; return them, and the terms with the key that was used."""
     from thence.tables.files.arrival_reader import with_reasons
     from thence.tables.files.inputs import ArrowTable
 
     rows = ArrowTable(arrivals.table)
-    places, added, setup = ordered_input(rows, setup, given, default_key=default_key, known=known)
-    return with_reasons(rows.taken(places, added), arrivals.lines, arrivals.kind), setup
+    places, added, terms = ordered_input(rows, terms, given, default_key=default_key, known=known)
+    return with_reasons(rows.taken(places, added), arrivals.lines, arrivals.kind), terms

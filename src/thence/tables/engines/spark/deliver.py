@@ -46,11 +46,11 @@ from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Family, named_once
+from thence.tables.delivery.delivery_terms import DeliveryTerms, check_known
 from thence.tables.delivery.many_keys import KNOWN, delivered
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy, PolicyName, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
-from thence.tables.delivery.setup import Setup, check_known
 from thence.tables.engines.spark.arrow_to_spark_types import spark_type
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 from thence.tables.engines.spark.workers import check_frame, check_workers
@@ -130,22 +130,22 @@ def deliver(
         policy, after_rows=after_rows, after_seconds=after_seconds, remember=remember, held_limit=held_limit,
         when_full=when_full, max_jump=max_jump, filter_limit=filter_limit,
     )  # fmt: skip
-    setup = Setup(by, rosters_of(by, roster), names, chosen.of(by), separator)
+    terms = DeliveryTerms(by, rosters_of(by, roster), names, chosen.of(by), separator)
     folder = None if commands is None else os.fspath(commands)
-    return _delivered(data, setup, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards), known)
+    return _delivered(data, terms, StreamOptions(idle_seconds, wait_seconds, ttl_seconds, folder, shards), known)
 
 
-def _delivered(data: DataFrame, setup: Setup, options: StreamOptions, known: DataFrame | None) -> DataFrame:
-    setup.reading()  # refuses a separator that has no meaning
-    _check(data, setup)
-    known = None if known is None else _known_ids(data, known, setup)
+def _delivered(data: DataFrame, terms: DeliveryTerms, options: StreamOptions, known: DataFrame | None) -> DataFrame:
+    terms.reading()  # refuses a separator that has no meaning
+    _check(data, terms)
+    known = None if known is None else _known_ids(data, known, terms)
     check_workers(data.sparkSession)
     if data.isStreaming:
         from thence.tables.engines.spark.stream import deliver_stream
 
-        return deliver_stream(data, setup, options, known)
+        return deliver_stream(data, terms, options, known)
     options.refuse_in_a_batch()
-    return _batch(data, setup, known)
+    return _batch(data, terms, known)
 
 
 def split(ordered: DataFrame) -> tuple[DataFrame, DataFrame]:
@@ -202,11 +202,11 @@ def resolved(table: DataFrame, name: str) -> str:
     return alike[0]
 
 
-def _check(arrivals: DataFrame, setup: Setup) -> None:
+def _check(arrivals: DataFrame, terms: DeliveryTerms) -> None:
     """Refuse what cannot be delivered, naming what would be accepted."""
-    names, fields = setup.columns, {field.name: field for field in arrivals.schema.fields}
-    needed = [*names.key, names.cause, *([names.sender] if setup.by == "clock" else [])]
-    if setup.by == "depends_on":
+    names, fields = terms.columns, {field.name: field for field in arrivals.schema.fields}
+    needed = [*names.key, names.cause, *([names.sender] if terms.by == "clock" else [])]
+    if terms.by == "depends_on":
         needed.append(names.message)
     for name in needed:
         if name not in fields:
@@ -219,10 +219,10 @@ def _check(arrivals: DataFrame, setup: Setup) -> None:
             raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
     if names.message in fields and _family(fields[names.message].dataType) is None:
         raise MisuseError(f"column {names.message!r} is {fields[names.message].dataType.simpleString()}; an id is text")
-    if setup.by == "depends_on":
+    if terms.by == "depends_on":
         _check_ids(fields[names.message].dataType, fields[names.cause].dataType, names)
-    _check_causes(fields[names.cause].dataType, names.cause, setup.by)
-    if setup.policy.after_seconds is not None and names.time not in fields:
+    _check_causes(fields[names.cause].dataType, names.cause, terms.by)
+    if terms.policy.after_seconds is not None and names.time not in fields:
         raise MisuseError(
             Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
             " says another name",
@@ -319,10 +319,10 @@ def with_key(table: DataFrame, names: Columns) -> tuple[DataFrame, list[str], li
     return table, keys, added
 
 
-def _known_ids(arrivals: DataFrame, known: DataFrame, setup: Setup) -> DataFrame:
+def _known_ids(arrivals: DataFrame, known: DataFrame, terms: DeliveryTerms) -> DataFrame:
     """Return the known ids under the names and in the types of the arrivals."""
-    names = setup.columns
-    check_known(setup.by)
+    names = terms.columns
+    check_known(terms.by)
     check_frame(known, "deliver(known=)")
     if known.isStreaming:
         raise MisuseError(Argument("known"), " is a stream; a batch DataFrame is accepted")
@@ -337,8 +337,8 @@ def _known_ids(arrivals: DataFrame, known: DataFrame, setup: Setup) -> DataFrame
     return known.select(*chosen).where(column(names.message).isNotNull())
 
 
-def _batch(arrivals: DataFrame, setup: Setup, known: DataFrame | None) -> DataFrame:
-    names = setup.columns
+def _batch(arrivals: DataFrame, terms: DeliveryTerms, known: DataFrame | None) -> DataFrame:
+    names = terms.columns
     schema = output_schema(arrivals.schema, names)
     table, keys, drop = with_key(arrivals, names)
     arrival = names.arrival
@@ -354,4 +354,4 @@ def _batch(arrivals: DataFrame, setup: Setup, known: DataFrame | None) -> DataFr
     key = [column(name) for name in keys]
     placed = table.repartition(*key) if key else table.repartition(1)  # no key: all rows are one order
     ordered = placed.sortWithinPartitions(*key, *order)
-    return ordered.mapInArrow(lambda batches: delivered(batches, setup, keys, drop), schema)
+    return ordered.mapInArrow(lambda batches: delivered(batches, terms, keys, drop), schema)

@@ -20,8 +20,8 @@ from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
 from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.delivery_terms import check_known
 from thence.tables.delivery.outcome import PLACED
-from thence.tables.delivery.setup import check_known
 from thence.tables.engines.spark.arrow_to_spark_types import spark_type
 from thence.tables.files.arrival_reader import (
     NO_OBJECT,

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from thence.tables.delivery import shard_memory
 from thence.tables.delivery.arrow_rows import in_utc
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.many_keys import KNOWN
 from thence.tables.delivery.orderer import BY_HAND
 from thence.tables.delivery.outcome import KINDS
-from thence.tables.delivery.setup import Setup
 from thence.tables.delivery.shard import SegmentStore, Shard
 from thence.tables.delivery.shard_state import batches, ipc
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
@@ -91,7 +91,7 @@ def unpack_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 class Visits:
     """What every visit of a shard needs."""
 
-    setup: Setup
+    terms: DeliveryTerms
     options: StreamOptions
     schema: pa.Schema
     keys: pa.Schema
@@ -103,7 +103,7 @@ class Visits:
         self, head: bytes | None, store: SegmentStore, blobs: list[bytes], moment: int
     ) -> tuple[Shard, list[pa.RecordBatch], int]:
         """Take rows, then what operators say, then what has waited too long; also return how much was held before."""
-        shard = shard_memory.opened(head, store, Shard(self.setup, self.schema, self.keys, self.shards))
+        shard = shard_memory.opened(head, store, Shard(self.terms, self.schema, self.keys, self.shards))
         held = shard.held.count
         tables = [table for blob in blobs for table in batches(blob)]
         for table in tables:
@@ -114,8 +114,8 @@ class Visits:
         if rows:
             names = rows[0].schema.names
             order = [self.arrival]
-            if self.arrival != READ_ORDER and self.setup.columns.message in names:
-                order.append(self.setup.columns.message)  # where a row was read says it all
+            if self.arrival != READ_ORDER and self.terms.columns.message in names:
+                order.append(self.terms.columns.message)  # where a row was read says it all
             drop = [name for name in names if name not in self.schema.names]
             out.append(shard.arrive(pa.concat_batches(rows), order, drop, moment))
         commands = {

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from thence.errors import Argument, MisuseError
+from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.many_keys import KNOWN
-from thence.tables.delivery.setup import Setup
 from thence.tables.engines.spark.deliver import column, output_schema, with_key
 from thence.tables.engines.spark.shard_visit import (
     ACTION,
@@ -49,11 +49,11 @@ LEAVING = StructType([StructField(PACKED, BinaryType()), StructField(NUMBERS, Ar
 
 
 def deliver_stream(
-    arrivals: DataFrame, setup: Setup, options: StreamOptions, known: DataFrame | None = None
+    arrivals: DataFrame, terms: DeliveryTerms, options: StreamOptions, known: DataFrame | None = None
 ) -> DataFrame:
     """Return the stream of rows that leave; `known`: ids that its state begins with."""
-    _refuse(arrivals, setup, options)
-    names, session = setup.columns, arrivals.sparkSession
+    _refuse(arrivals, terms, options)
+    names, session = terms.columns, arrivals.sparkSession
     shards = options.shards or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     table, keys, _ = with_key(arrivals, names)
     arrival = names.arrival if names.arrival in arrivals.columns else READ_ORDER
@@ -62,13 +62,13 @@ def deliver_stream(
     key_schema = StructType([table.schema[name] for name in keys])
     if options.commands is not None:
         packed = packed.unionByName(_commands(arrivals, key_schema, names.key, options.commands, shards))
-    visits = Visits(setup, options, as_arrow(arrivals.schema), as_arrow(key_schema), arrival, shards)
+    visits = Visits(terms, options, as_arrow(arrivals.schema), as_arrow(key_schema), arrival, shards)
     stepped = packed.groupBy(SHARD).transformWithStateInPandas(
         statefulProcessor=Processor(visits),
         outputStructType=LEAVING,
         outputMode="Append",
         timeMode="ProcessingTime" if options.timed else "None",
-        initialState=None if known is None else _packed_known(known, setup, shards).groupBy(SHARD),
+        initialState=None if known is None else _packed_known(known, terms, shards).groupBy(SHARD),
     )
     numbers = [F.col(NUMBERS)[place] for place in range(len(VISIT_COUNTS) + 1)]
     sums = [F.sum(numbers[place].cast("long")).alias(name) for place, name in enumerate(VISIT_COUNTS)]
@@ -76,10 +76,10 @@ def deliver_stream(
     return observed.select(PACKED).mapInArrow(unpack_rows, output_schema(arrivals.schema, names, timed=options.timed))
 
 
-def _packed_known(known: DataFrame, setup: Setup, shards: int) -> DataFrame:
+def _packed_known(known: DataFrame, terms: DeliveryTerms, shards: int) -> DataFrame:
     """Return known ids, packed like rows."""
-    table, keys, _ = with_key(known, setup.columns)
-    ids = [name for name in (setup.columns.message,) if name not in keys]
+    table, keys, _ = with_key(known, terms.columns)
+    ids = [name for name in (terms.columns.message,) if name not in keys]
     sharded = table.select(shard_of(keys, shards), *map(column, [*keys, *ids]), F.lit(0).alias(KNOWN))
     return sharded.mapInArrow(packer("", None), PACKED_ROWS)
 
@@ -90,7 +90,7 @@ def shard_of(keys: Sequence[str], shards: int) -> Column:
     return F.element_at(values, (F.pmod(F.hash(*map(column, keys)), F.lit(shards)) + 1).cast("int")).alias(SHARD)
 
 
-def _refuse(arrivals: DataFrame, setup: Setup, options: StreamOptions) -> None:
+def _refuse(arrivals: DataFrame, terms: DeliveryTerms, options: StreamOptions) -> None:
     check_stateful(arrivals)
     for field in arrivals.schema.fields:
         if WATERMARK in field.metadata:
@@ -99,12 +99,12 @@ def _refuse(arrivals: DataFrame, setup: Setup, options: StreamOptions) -> None:
                 "here, and nothing may be dropped. Call deliver before withWatermark; ",
                 Argument("policy", "release"), " with ", Argument("after_seconds"), " bounds the wait by event time",
             )  # fmt: skip
-    if setup.policy.needs_an_end():
+    if terms.policy.needs_an_end():
         raise MisuseError(
             Argument("policy", "fail"), " needs ", Argument("after_rows"), " or ", Argument("after_seconds"),
             " in a stream, which has no end",
         )  # fmt: skip
-    options.check(setup.policy, setup.by)
+    options.check(terms.policy, terms.by)
     provider = arrivals.sparkSession.conf.get(PROVIDER, "")
     if provider is None or "RocksDB" not in provider:
         raise MisuseError(f"a stream needs the RocksDB state store: spark.conf.set({PROVIDER!r}, {ROCKSDB!r})")

@@ -1,4 +1,4 @@
-"""What all keys of a delivery have in common."""
+"""The terms of a delivery, common to all its keys: how rows are read, which columns they have, and the policy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_known(by: By) -> None:
 
 
 @dataclass(frozen=True)
-class Setup:
+class DeliveryTerms:
     """How rows are read, which columns they have, and the policy."""
 
     by: By
