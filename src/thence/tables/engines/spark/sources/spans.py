@@ -78,7 +78,7 @@ def _by_function(records: DataFrame, value: str, rest: list[str], destination: s
         rows = plain(b"\xff" if data is None else bytes(data), destination=destination)  # what is null is no export
         return [tuple(row[name] for name in SPAN.names) for row in rows]  # type: ignore[literal-required]
 
-    spans = F.udf(read, ArrayType(SPAN))(F.col(f"`{value}`"))
+    spans = F.udf(read, ArrayType(SPAN), useArrow=False)(F.col(f"`{value}`"))  # else Spark reads type hints, and warns
     return records.select(*rest, F.explode(spans).alias("__row")).select(*rest, "__row.*")
 
 
