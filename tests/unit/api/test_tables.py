@@ -295,6 +295,8 @@ def test_wrong_names_are_refused() -> None:
         thence.deliver(rows, id="id", causes="after")
     with pytest.raises(MisuseError, match=r"no column 'depends_on'; found: event, after\. causes= names"):
         thence.deliver(rows, id="event")
+    with pytest.raises(MisuseError, match=r"no column 'message'; found: event, after\. id= names"):
+        thence.deliver(rows, causes="after")
     with pytest.raises(MisuseError, match="id='event' and columns="):
         thence.deliver(rows, id="event", columns={"message": "event"})
     with pytest.raises(MisuseError, match="column 'Outcome' is one that delivery adds"):

@@ -35,6 +35,13 @@ class DeliveryTerms:
     separator: str | None = None
     """Between the ids of a text that names several causes."""
 
+    @property
+    def needed(self) -> list[str]:
+        """Columns that a row must have: those of its key, of its causes, and of what other rows name it by."""
+        names = self.columns
+        own = {"clock": [names.sender], "depends_on": [names.message]}.get(self.by, [])
+        return [*names.key, names.cause, *own]
+
     def reading(self) -> Reading:
         """Return a reader of causes, with nothing read yet."""
         return Reading(self.by, self.rosters, separator=self.separator)

@@ -109,9 +109,7 @@ def waiting_in(ordered: pa.Table, terms: DeliveryTerms) -> list[Row]:
 
 def _check(table: pa.Table, terms: DeliveryTerms) -> None:
     names = terms.columns
-    needed = [*names.key, names.cause]
-    needed += [names.sender] if terms.by == "clock" else [names.message] if terms.by == "depends_on" else []
-    for name in needed:
+    for name in terms.needed:
         if name not in table.column_names:
             raise names.lacks(name, table.column_names)
     if terms.by == "depends_on":

@@ -175,7 +175,7 @@ def ordered_input(
     if default_key:
         names = names.with_default_key(rows.column_names, one_order=terms.by == "depends_on")
         terms = replace(terms, columns=names)
-    missing = [name for name in (*terms.columns.key, names.cause) if name not in table.names]
+    missing = [name for name in terms.needed if name not in table.names]
     if missing:
         raise names.lacks(missing[0], table.names)
     there = None if known is None else _known(known, terms)

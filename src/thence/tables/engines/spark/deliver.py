@@ -205,10 +205,7 @@ def resolved(table: DataFrame, name: str) -> str:
 def _check(arrivals: DataFrame, terms: DeliveryTerms) -> None:
     """Refuse what cannot be delivered, naming what would be accepted."""
     names, fields = terms.columns, {field.name: field for field in arrivals.schema.fields}
-    needed = [*names.key, names.cause, *([names.sender] if terms.by == "clock" else [])]
-    if terms.by == "depends_on":
-        needed.append(names.message)
-    for name in needed:
+    for name in terms.needed:
         if name not in fields:
             raise names.lacks(name, fields)
     sensitive = arrivals.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
