@@ -338,9 +338,8 @@ back, takes {socket} us of CPU.
 {compared(ratios())}
 ## Beside the release before
 
-Both versions in turn, by the same interpreter. Medians; the ratio is that of each round. The machine was loaded. Rows
-with journal `normal` are from before links carried stamps of wire version 2, which take more CPU and fewer bytes. With
-journal `full` two runs disagree: 0.65, in the table, and 1.04 at a higher load, because commits gather differently.
+Both versions in turn, by the same interpreter, one round on an otherwise idle machine. With journal `full` figures vary
+with how commits gather: on loaded machines the ratio was anything from 0.5 to 1.04.
 Script: `benchmarks/live/before.py`.
 
 {compared(before())}
