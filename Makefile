@@ -31,7 +31,11 @@ example: install ## one of examples/, as in make example NAME=sources/otel.py; t
 	@[ -f "examples/$(NAME)" ] || { echo "make: say which, as NAME=sources/otel.py; there are:" >&2; cd examples && ls *.py */*.py */*.ipynb >&2; exit 1; }
 	$(if $(filter %.ipynb,$(NAME)),$(BIN)/jupyter execute,$(BIN)/python) examples/$(NAME) $(ARGS)
 
+# Each JVM starts with half the CPU time once there is a class archive; it is made beside the fast tests.
 test: install ## all tests that fit into minutes
+ifneq ($(SPARK),)
+	@nice -n 19 $(BIN)/thence doctor --no-start --warm > /dev/null 2>&1 &
+endif
 ifneq ($(FAST),)
 	$(PYTEST) -n 2 --dist worksteal $(FAST) $(UNLESS_EMPTY)
 endif
@@ -147,7 +151,7 @@ $(INSTALLED): $(READY) pyproject.toml
 # Modules whose names end in _cy are compiled where they lie. Without a C compiler they stay plain Python: slower, same answers.
 $(COMPILED): $(INSTALLED) setup.py $(shell find src -name '*_cy.py' -o -name '*_cy.pxd')
 	@find src -name '*_cy.*.so' | while read -r so; do [ "$$so" -nt "$${so%%.*}.py" ] || rm -f "$$so"; done
-	$(BIN)/python setup.py --quiet build_ext --inplace --parallel 2
+	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
 # The copy has no compiled modules beside its sources, so Python imports the sources themselves.

@@ -1,7 +1,7 @@
 """Compile the modules whose names end in `_cy` where Cython and a C compiler are there; else they run as plain Python.
 
 THENCE_COMPILE=0 leaves all of them uncompiled (the pure wheel); THENCE_COMPILE=1 makes a failure an error.
-THENCE_ABI3=1 compiles against the limited API: one wheel for every Python from 3.11, some 15 % slower.
+THENCE_ABI3=1 compiles against the limited API: one wheel for every Python from 3.11, slower than one per Python.
 """
 
 from __future__ import annotations
@@ -86,4 +86,7 @@ def extensions() -> list[Extension]:
 
 
 EXTENSIONS = extensions()
-setup(ext_modules=EXTENSIONS, options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 and EXTENSIONS else {})
+OPTIONS: dict[str, dict[str, object]] = {"build_ext": {"parallel": os.cpu_count()}}
+if ABI3 and EXTENSIONS:
+    OPTIONS["bdist_wheel"] = {"py_limited_api": "cp311"}
+setup(ext_modules=EXTENSIONS, options=OPTIONS)

@@ -15,6 +15,8 @@ class Rules:
 
     waits: bool = True
     """RCV(1)"""
+    waits_here_only: bool = True
+    """RCV(1): for messages to this destination, no others"""
     own_destination: bool = True
     """SND(2): the copy to d keeps the facts about d"""
     suppresses: bool = True
@@ -98,7 +100,8 @@ def send(v: State, w: State, rules: Rules) -> Step:
 
 def rule(v: State, rules: Rules) -> z3.BoolRef:
     """RCV(1): what the stamp says is on its way to b has been delivered there, by the count."""
-    unmet = z3.And(v.stamp(new, b, m, b), count(m) > v.sr(b, sender(m)))
+    named = v.stamp(new, b, m, b) if rules.waits_here_only else z3.Exists([d], v.stamp(new, b, m, d))
+    unmet = z3.And(named, count(m) > v.sr(b, sender(m)))
     return z3.ForAll([m], z3.Not(unmet)) if rules.waits else z3.BoolVal(True)
 
 

@@ -12,11 +12,13 @@ first step and to be kept by each step, given the parts it names. What it says, 
 - the delivery rule waits for nothing else;
 - logs and stamps hold exactly the facts of the propagation constraints (PC1, PC2, and the exception for a copy's own
   destination);
-- the newest message of each sender of the past has an entry, so that absence can speak (RCV(4)).
+- the newest message of each sender of the past has an entry, so that absence can speak (RCV(4));
+- nothing waits for ever: where all that was sent to a process has arrived, some of it can be delivered until all is.
+  Each delivery leaves one message fewer, so where arrivals and deliveries are fair, finitely many sends are delivered.
 
-Not shown: liveness, and that the code does these steps (the traces and TLC are for that). First-order logic cannot say
-that sets are finite, so in three places, named `greatest`, we assume of one set that it has a greatest element: finite
-sets ordered by `before` or by count have.
+Not shown: that the code does these steps (the traces and TLC are for that). First-order logic cannot say that sets are
+finite, so in four places, named `greatest` and `least`, we assume of one set that it has such an element: finite sets
+ordered by `before` or by count have.
 """
 
 from __future__ import annotations
@@ -69,6 +71,16 @@ def greatest_cause(v: State) -> z3.BoolRef:
     return z3.ForAll([m], z3.Implies(inside(m), top))
 
 
+def waiting(v: State, y: z3.ExprRef) -> z3.BoolRef:
+    """The message was sent to b and is not delivered there."""
+    return z3.And(v.sent(y), to(y, b), z3.Not(v.done(y, b)))
+
+
+def least_waiting(v: State) -> z3.BoolRef:
+    """Least: something waits at b, and one message that does has no cause that does."""
+    return z3.Exists([x], z3.And(waiting(v, x), z3.ForAll([k], z3.Implies(waiting(v, k), z3.Not(v.before(k, x))))))
+
+
 def greatest_entry(has: Callable[[z3.ExprRef], z3.BoolRef]) -> z3.BoolRef:
     """Greatest: of the entries of one sender, one has the greatest count."""
     top = z3.Exists(
@@ -118,6 +130,11 @@ class Proof:
             "the rule is met when all causes are delivered",
             strict(v), closed(v), exact_stamp(v), clock_is_delivery(v),
             v.sent(new), to(new, b), all_causes(v), goal=rule(v, rules),
+        )  # fmt: skip
+        self.holds(
+            "of what has arrived and is not delivered, something meets the rule",
+            strict(v), closed(v), exact_stamp(v), clock_is_delivery(v), least_waiting(v),
+            goal=z3.Exists([new], z3.And(waiting(v, new), rule(v, rules))),
         )  # fmt: skip
         self.steps(v, w)
         return not self.open

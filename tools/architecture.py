@@ -4,8 +4,8 @@
     python tools/architecture.py --check    say whether they are current (exit code 1 if not)
 
 The order of layers and packages is that of `[tool.importlinter]` in pyproject.toml; what a package holds is the first
-sentence of its docstring. Every module that the page or CONTRIBUTING names must exist. Line counts are rounded, and
-written again once they are off by a tenth: growth shows, and not every change touches the page.
+sentence of its docstring. Every module that a page of the architecture or CONTRIBUTING names must exist. Line counts
+are rounded, and written again once they are off by a tenth: growth shows, and not every change touches the page.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "thence"
 PAGE = ROOT / "docs" / "explanation/architecture.md"
 BEGIN, END = "<!-- packages: made by tools/architecture.py -->\n", "<!-- end of packages -->\n"
-WALKS, WALKED = "<!-- walks: made by tools/architecture.py -->\n", "<!-- end of walks -->\n"
-BEFORE = {"How a trace is audited": 32, "How a table is delivered": 11, "How a message travels": 20}
-"""Modules that docs/house.md of commit a0ce649 names in the same walks."""
+RULES = ROOT / "docs" / "explanation/architecture-rules.md"
 PROTOCOLS = ROOT / "docs" / "reference/protocols.md"
 FIRST, LAST = "<!-- protocols: made by tools/architecture.py -->\n", "<!-- end of protocols -->\n"
 
@@ -81,19 +79,7 @@ def page() -> str:
     """Return docs/explanation/architecture.md with the tables as they should be."""
     before, rest = PAGE.read_text().split(BEGIN)
     listed, after = rest.split(END)
-    made = before + BEGIN + "\n" + tables(listed) + END + after
-    head, rest = made.split(WALKS)
-    return head + WALKS + "\n" + walks(made) + "\n" + WALKED + rest.split(WALKED)[1]
-
-
-def walks(text: str) -> str:
-    """Return the table of the walks: how many modules each names on the page, and named in 0.1.0."""
-    rows = ["| walk | 0.1.0 | now |", "|---|--:|--:|"]
-    for title, before in BEFORE.items():
-        section = text.split(f"## {title}\n")[1].split("\n## ")[0]
-        modules = set(re.findall(r"`([\w/]+\.py)`", section))
-        rows.append(f"| {title} | {before} | {len(modules)} |")
-    return "\n".join(rows) + "\n"
+    return before + BEGIN + "\n" + tables(listed) + END + after
 
 
 def protocols() -> str:
@@ -119,7 +105,7 @@ def missing() -> list[str]:
     """Return a sentence for each module that a page names and that does not exist."""
     return [
         f"{page.name} names {name}, which does not exist"
-        for page in (PAGE, ROOT / "CONTRIBUTING.md")
+        for page in (PAGE, RULES, ROOT / "CONTRIBUTING.md")
         for name in sorted(set(re.findall(r"`([\w/]+/[\w/]+\.py)`", page.read_text())))
         if not any((place / name).exists() for place in (SOURCE, ROOT))
     ]

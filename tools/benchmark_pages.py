@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from math import log
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,6 +25,7 @@ Result = Any
 Rows = Iterator[tuple[object, ...]]
 
 GROWING = 1.05
+FULL = 0.95
 """factor from one quarter of a run to the next above which stamps have not settled"""
 CONDITIONS = """# Benchmarks
 
@@ -64,6 +65,10 @@ def table(heads: tuple[str, ...], rows: Rows) -> str:
 def compared(rows: Rows) -> str:
     """Return the table of most sections."""
     return table(("what", "ours", "compared with", "theirs", "ratio"), rows)
+
+
+KILLED = ("what", "rounds", "kills", "micro-batches of killed processes", "cut between micro-batches",
+          "cut before the sink had written", "cut after that, before the commit", "rows compared")  # fmt: skip
 
 
 def deliver() -> str:
@@ -120,12 +125,19 @@ def deliver() -> str:
             with suppress(KeyError, TypeError):
                 yield name, of["us a row"]
 
+    def state() -> Rows:
+        for name, of in result("deliver/results/state.json").items():
+            with suppress(KeyError):
+                yield name, of["bytes in memory"], of["bytes in the state store"]
+
     def rivals() -> Rows:
-        for name, of in result("deliver/results/rivals.json").items():
-            with suppress(KeyError, TypeError):
-                held = of["held, micro-batches"]
-                state = of.get("state bytes written in all", 0) / 1e6
-                yield name, of["rows a second"], of["violations"], f"{held['p50']:.0f}, {held['p99']:.0f}", state
+        for traffic, ways in result("deliver/results/rivals.json").items():
+            for name, of in ways.items():
+                with suppress(KeyError, TypeError):
+                    held = of["held, micro-batches"]
+                    state = of.get("state bytes written in all", 0) / 1e6
+                    waits = f"{held['p50']:.0f}, {held['p99']:.0f}"
+                    yield f"{traffic}, {name}", of["rows a second"], of["violations"], waits, state
 
     def rule() -> Rows:
         found = result("deliver/results/rule.json")
@@ -133,6 +145,30 @@ def deliver() -> str:
             if "now" in times and "before" in times:
                 now, before = median(times["now"]), median(times["before"])
                 yield case, now, "0.1.0", before, now / before
+
+    def kills() -> Rows:
+        counted: dict[str, Counter[str]] = {}
+        for key, row in (result("soak/results/stream_kills.json") | result("soak/results/lake_kills.json")).items():
+            streams = key.startswith("round")
+            of = counted.setdefault("streams" if streams else f"tables, {key.split(',')[0].capitalize()}", Counter())
+            of.update(rounds=1, **{what: n for what, n in row.items() if isinstance(n, int)})
+            if not streams:  # one table by append, one by MERGE
+                of["rows compared"] += 2 * row["tables"]["rows"]
+        for what, of in counted.items():
+            cuts = {
+                "between micro-batches": ("stage: between micro-batches",),
+                "before the sink": (
+                    "stage: before state is written", "stage: state partly written", "stage: state written, sink not",
+                    "append: table not committed", "merge: table not committed",
+                ),
+                "after the sink": (
+                    "stage: sink written, micro-batch not committed",
+                    "append: table committed, micro-batch not", "merge: table committed, micro-batch not",
+                ),
+            }  # fmt: skip
+            where = (sum(of[stage] for stage in stages) for stages in cuts.values())
+            committed = of["micro-batches committed by killed processes"]
+            yield what, of["rounds"], of["kills"], committed, *where, of["rows compared"]
 
     clocks = result("deliver/results/by_time.json")["violations"]
     return f"""# Delivery
@@ -162,10 +198,24 @@ read its shards. Script: `visits.py`.
 A buffer by hand and a pipeline without a rule do less: no duplicates, no cycles, no lost causes, no reasons. Script:
 `stream.py`.
 
+## State of a stream
+
+Bytes that each adds to the memory of a worker and to the state store, before Spark compresses it. Ids are UUIDs as
+texts (36 characters); a held row has an id, a cause, a key and a text of 100 characters. Script: `state.py`.
+
+{table(("what", "memory, bytes", "state store, bytes"), state())}
+## Streams that are killed
+
+Processes of two or four streams are killed (SIGKILL) until their input is exhausted. Each kill cuts each of its streams
+somewhere in or between micro-batches. Then the sinks are compared with an undisturbed run; a table must hold every row
+once, in causal order by position. A difference ends the soak, so the table has rounds without one. Scripts:
+`tests/soak/test_stream_kills.py`, which has fifteen rounds, and `tests/soak/test_lake_kills.py`.
+
+{table(KILLED, kills())}
 ## What people use instead
 
-One stream with explicit causes, 160,000 rows in 64 keys; half of the rows have a cause from another sender, and the
-senders' clocks differ.
+Streams with explicit causes, 2,500 rows in each of 64 keys, and 20 in each of 5,000; half of the rows have a cause from
+another sender, and the senders' clocks differ.
 
 {table(("", "rows a second", "rows before a cause", "held, micro-batches, p50 and p99", "state written, MB"), rivals())}
 The buffer by hand keeps order and nothing else: no duplicates, no cycles, no lost causes, no reasons. Script:
@@ -437,16 +487,14 @@ def scale() -> str:
             note = "too short" if row["protocol"].startswith("ks") and row["messages"] < row["n"] else note
             yield f"`{row['protocol']}`", row["n"], fanout, *sizes, note
 
-    def steady(fanouts: tuple[int, int]) -> float:
-        """Return the seconds at 1,000: copies grow as n², the time of each as from 100 to 300 processes."""
-        small, large = (
-            next(row for row in rows if (row["protocol"], row["n"], row["fanout"]) == ("ks", n, fanout))
-            for n, fanout in zip((100, 300), fanouts, strict=True)
-        )
-        power = log(large["us_a_copy"] / small["us_a_copy"]) / log(3)
-        return float(large["cpu_s"] * (1000 / 300) ** (2 + power))
+    def full() -> Rows:
+        for row in rows:
+            if row["protocol"] == "ks" and "curve" in row and row["growth"] <= GROWING:
+                came_to, messages = full_after(row)
+                fanout = "broadcast" if row["fanout"] == row["n"] - 1 else row["fanout"]
+                yield row["n"], fanout, row["messages"], came_to, messages / row["n"], round(messages)
 
-    alone, some = steady((1, 1)), steady((10, 30))
+    grown = ("processes", "fan-out", "messages", "entries in the last half", "full after, a process", "in all")
     heads = (
         "protocol",
         "processes",
@@ -472,17 +520,48 @@ members take, measured on a loaded machine: compare rows with each other.
 ## Where each stops being practical
 
 {practical(rows)}
+## When logs are full
+
+Entries of `ks`, counted in twentieths of a run. *Full* is the end of the first twentieth with {FULL:.0%} of the entries
+of the last half.
+
+![Entries of ks, over what they come to](../pictures/scale-growth.svg)
+
+{table(grown, full())}
+{larger(rows)}
+
 ## All rows
 
 Where a row is *still growing*, entries rose by that factor from the third quarter of the run to the last: its sizes
-are lower bounds. Where it is *too short*, fewer messages were sent than there are processes, so logs are nearly empty:
-`ks` with 1,000 processes is not measured in its steady state. That would take about {alone / 60:.0f} minutes of one
-core with unicasts and {some / 60:.0f} with a fan-out of n/10, by the growth from 100 to 300 processes. The plots leave
-out both, up to a growth of a fifth.
+are lower bounds. Where it is *too short*, fewer messages were sent than there are processes, so logs are nearly empty.
+The plots leave out both, up to a growth of a fifth.
 
 {table(heads, every())}
 Script: `benchmarks/protocols/scale.py`, which goes on where it was stopped.
 """
+
+
+def larger(rows: list[Result]) -> str:
+    """Say how many messages the steady state of `ks` takes, where it was reached and where not."""
+    of = {(row["n"], row["fanout"]): row for row in rows if row["protocol"] == "ks"}
+    parts = []
+    for name, fanout in (("n/10", 100), ("n/2", 500), ("broadcast", 999)):
+        messages = 10 * full_after(of[100, {100: 10, 500: 50, 999: 99}[fanout]])[1]
+        parts.append(f"{name} about {messages:,.0f} messages ({messages * fanout / 1e6:.1f} million copies)")
+    alone = sorted(full_after(of[n, 1])[1] / n for n in (10, 30, 100, 300, 1000))
+    return (
+        f"With unicasts that takes each process {alone[0]:.0f} to {alone[-1]:.0f} messages, at any n: 1,000 processes "
+        "are in a steady state here.\nWith larger fan-outs they are not. By what each process needs at 100, it would "
+        f"begin, with\n{', '.join(parts)}."
+    )
+
+
+def full_after(row: Result) -> tuple[float, float]:
+    """Return the entries in the last half of a run, and after how many messages logs are full."""
+    curve = row["curve"]
+    came_to = sum(curve[len(curve) // 2 :]) / (len(curve) - len(curve) // 2)
+    parts = next(part for part, value in enumerate(curve, 1) if value >= FULL * came_to)
+    return came_to, parts * row["messages"] / len(curve)
 
 
 def practical(rows: list[Result]) -> str:
@@ -492,7 +571,7 @@ def practical(rows: list[Result]) -> str:
     def bytes_of(name: str, *cells: tuple[int, int]) -> str:
         return ", ".join(f"{of[name, n, fanout]['bytes']:,.0f} at {n:,}" for n, fanout in cells)
 
-    alone = bytes_of("ks", (30, 1), (100, 1), (300, 1))
+    alone = bytes_of("ks", (30, 1), (100, 1), (300, 1), (1000, 1))
     some = bytes_of("ks", (30, 3), (100, 10), (300, 30))
     matrix = bytes_of("rst", (10, 1), (30, 1), (100, 1), (300, 1))
     vector = bytes_of("bss", (100, 99), (300, 299), (1000, 999))
@@ -500,10 +579,12 @@ def practical(rows: list[Result]) -> str:
         f"{of['ks-ft', n, fanout]['on_network']:,.0f} for a fan-out of {fanout}" for n, fanout in ((30, 15), (100, 50))
     )
     spent = max(of["ks", 300, fanout]["us_a_copy"] for fanout in (1, 30))
+    most = of["ks", 1000, 1]["us_a_copy"]
     slow = of["rst", 100, 1]["us_a_copy"]
     return f"""- `ks` and `ks-hardware`: to some hundred processes. Bytes a copy grow about as n with unicasts
   ({alone}) and faster with fan-outs of n/10 ({some}), where a stamp outweighs most payloads;
-  CPU a copy is {spent:.0f} us at most at 300. Beyond that, divide the processes: `hierarchy`, separators, labels.
+  CPU a copy is {spent:.0f} us at most at 300, and {most:.0f} us with unicasts at 1,000. Beyond that, divide the
+  processes: `hierarchy`, separators, labels.
 - `rst`: to some thirty processes. Its n² numbers take {matrix} processes, and {slow:,.0f} us a copy at 100; at
   1,000 all matrices together would hold a thousand million numbers.
 - `bss`: to 1,000 and beyond, if everything is broadcast ({vector}).
@@ -514,7 +595,11 @@ def practical(rows: list[Result]) -> str:
 
 def handlers() -> str:
     """Return the page about gates and Kafka."""
-    gate, kafka = result("gate/results/run.json"), result("kafka/results/run.json")
+    gate, kafka, offline = (
+        result("gate/results/run.json"),
+        result("kafka/results/run.json"),
+        result("kafka/results/offline.json"),
+    )
 
     def turns() -> Rows:
         times = gate["processor microseconds a row"]
@@ -536,6 +621,13 @@ def handlers() -> str:
                 what = f"{of.get('events', kafka['events']):,} events, {name}, seconds"
                 yield what, ours, "without ordering", theirs, of["ratio"]
 
+    def alone() -> Rows:
+        for case in ("even", "one partition behind"):
+            ours, before = offline[f"{case}, now"], offline[f"{case}, before"]
+            name = "records a CPU second, median"
+            what = f"{case}, {ours['held']:,} rows held, {name}"
+            yield what, ours[name], "code before", before[name], ours[name] / before[name]
+
     return f"""# Gate and Kafka
 
 ## Gate
@@ -548,6 +640,11 @@ Script: `benchmarks/gate/run.py`.
 
 {compared(consumed())}
 Script: `benchmarks/kafka/run.py`.
+
+Without a broker, the client's own threads left out; a commit for every 5,000 records:
+
+{compared(alone())}
+Script: `benchmarks/kafka/offline.py`.
 """
 
 
@@ -610,6 +707,9 @@ receives {ran["received"]} messages, a third of them to settle; the paper has fi
 are the whole. `sim/ci_dc_whole.py` goes on from there. Deliveries before a cause: {ran["early"]}; copies left
 undelivered: {ran["stuck"]}.
 
+At the pace of the fastest part of each kind the whole would take {ran["core_hours_whole"]} core hours. One hour on two
+cores falls short by a factor of {ran["core_hours_whole"] / 2:.1f}.
+
 Dependents on a copy, with 95 % intervals over replications. The paper's pictures are lost; the last two columns are
 what its sentences say of PRS and RST.
 
@@ -670,8 +770,8 @@ For messages a second a ratio above 1 is faster.
 ### The whole experiment of ci-dc
 
 The paper's own counts, for `ks`, `ci-dc`, `rst` and `prs`: {whole["messages"]:,} messages. Messages a second of one
-core, with sizes measured and without, and the core hours that follow: {whole["core_hours"]} in all. One hour on two
-cores falls short by a factor of {whole["falls_short_by"]}; without measuring, by {whole["bare_falls_short_by"]}.
+core, with sizes measured and without, and the core hours that follow: {whole["core_hours"]} in all; without measuring,
+{whole["bare_core_hours"]}. That was before `prs` and `rst` merged counts in compiled loops.
 `thence reproduce ci-dc --full` runs `ci-dc`, `prs` and `rst` in parts, one for each run, and goes on where it was
 stopped. The longest run takes {whole["longest_part_minutes"]} minutes of one core. The machine was loaded.
 

@@ -154,7 +154,7 @@ def unexplained(module: str, name: str) -> Iterator[tuple[Path, int, str]]:
 
 
 def holds_fields(node: ast.ClassDef) -> bool:
-    """Tell whether the annotated names of a class are fields of its instances."""
+    """Return whether the annotated names of a class are fields of its instances."""
     made = [ast.unparse(each) for each in (*node.decorator_list, *node.bases)]
     return any(re.match(r"(dataclasses\.)?dataclass\b|(typing\.)?NamedTuple$", each) for each in made)
 

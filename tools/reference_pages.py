@@ -1,4 +1,4 @@
-"""Writes docs/reference/commands.md and docs/reference/tables.md from the code.
+"""Writes docs/reference/commands and docs/reference/tables.md from the code.
 
 python tools/reference_pages.py            write the pages
 python tools/reference_pages.py --check    exit code 1 if a page is not what the code says
@@ -33,26 +33,40 @@ CODES = (
 )
 
 
+PAGES = ("start", "events", "live", "laboratory")
+"""The page of each group of commands, in the order of `cli.GROUPS`."""
+
+
 def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
     """Return a Markdown table."""
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    lines += [f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    lines += [f"| {' | '.join(barred(str(cell)) for cell in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
-def commands() -> str:
-    """Return the page of commands, in the groups of `thence --help`."""
+def barred(cell: str) -> str:
+    """Return the text of a cell with its bars escaped; Python's Markdown shows a backslash in code, so code is HTML."""
+    code = re.sub(r"`([^`]*[|][^`]*)`", lambda found: f"<code>{found[1].replace('|', '&#124;')}</code>", cell)
+    return code.replace("|", "\\|")
+
+
+def commands() -> dict[str, str]:
+    """Return the pages of commands by file name: an index, and one for each group of `thence --help`."""
     known = get_command(cli.build()).commands  # type: ignore[attr-defined]
-    parts = ["# Commands\n\nEvery command takes `--json FILE`, `--quiet` and `--verbose`. Exit codes:\n"]
-    parts.append(table(("code", "meaning"), CODES))
-    for group, verbs in cli.GROUPS.items():
-        parts.append(f"## {group}\n")
+    listed: list[tuple[str, str]] = []
+    made = {}
+    for (group, verbs), name in zip(cli.GROUPS.items(), PAGES, strict=True):
+        parts = [f"# {group}\n\n[Exit codes and common options](index.md).\n"]
         for verb in verbs:
             command = known[verb]
-            text = inspect.cleandoc(command.help or "").split("\n\n")[0]
-            parts.append(f"### `thence {verb}`\n\n{' '.join(text.split())}\n")
-            parts.append(table(("option", "default", "meaning"), map(option, shown(command))))
-    return "\n".join(parts)
+            text = " ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split())
+            parts.append(f"## `thence {verb}`\n\n{text}\n")
+            parts.append(table(("option", "meaning"), map(option, shown(command))))
+            listed.append((f"[`thence {verb}`]({name}.md#thence-{verb})", text))
+        made[f"{name}.md"] = "\n".join(parts)
+    index = ["# Commands\n\nEvery command takes `--json FILE`, `--quiet` and `--verbose`.\n"]
+    index += [table(("command", "does"), listed), "## Exit codes\n", table(("code", "meaning"), CODES)]
+    return {"index.md": "\n".join(index)} | made
 
 
 def shown(command: click.Command) -> list[click.Parameter]:
@@ -61,15 +75,16 @@ def shown(command: click.Command) -> list[click.Parameter]:
     return [each for each in command.params if each.name not in common and not getattr(each, "hidden", False)]
 
 
-def option(each: click.Parameter) -> tuple[str, str, str]:
+def option(each: click.Parameter) -> tuple[str, str]:
     """Return the row of one parameter."""
     metavar = each.metavar or ("" if getattr(each, "is_flag", False) else (each.name or "").upper())
     if isinstance(each, click.Argument) or each.param_type_name == "argument":
-        return f"`{metavar}`", "", getattr(each, "help", None) or ""
+        return f"`{metavar}`", getattr(each, "help", None) or ""
     names = ", ".join(f"`{name}{' ' + metavar if metavar else ''}`" for name in each.opts)
-    plain = isinstance(each.default, str | int | float) and not isinstance(each.default, bool)
+    plain = isinstance(each.default, str | int | float) and not isinstance(each.default, bool) and each.default != ""
     default = "all" if each.name == "cores" else f"`{each.default}`" if plain else ""
-    return names, default, (getattr(each, "help", None) or "").replace("[/]", "")
+    meaning = (getattr(each, "help", None) or "").replace("[/]", "")
+    return names, meaning + f" Default: {default}." * bool(default and "efault:" not in meaning)
 
 
 def tables() -> str:
@@ -96,7 +111,7 @@ def tables() -> str:
             table(("column", "type"), ((f"`{name}`", f"`{kind}`") for name, kind in OUTPUT_COLUMNS.items())),
             "## Outcomes\n",
             table(("outcome", "has a position"), ((f"`{kind}`", "yes" if kind in PLACED else "") for kind in KINDS)),
-            "## Limits of a live endpoint\n\n[Live endpoints](live.md) says what happens at each.\n",
+            "## Limits of a live endpoint\n\n[Keys and limits](live-configuration.md) says what happens at each.\n",
             table(("limit", "default"), limits),
             "## Metrics\n\nFor Prometheus.\n",
             table(("metric", "from", "meaning"), metrics()),
@@ -129,7 +144,7 @@ def first_line(kind: type) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every page with its text."""
-    return {DOCS / "commands.md": commands(), DOCS / "tables.md": tables()}
+    return {DOCS / "commands" / name: text for name, text in commands().items()} | {DOCS / "tables.md": tables()}
 
 
 def main() -> int:

@@ -95,24 +95,26 @@ def check_compiled(ours: Path, artifact: Path) -> None:
 
 
 def for_platform(artifact: Path) -> bool:
-    """Tell whether an artifact is a wheel with compiled modules."""
+    """Return whether an artifact is a wheel with compiled modules."""
     return artifact.suffix == ".whl" and not artifact.stem.endswith("-py3-none-any")
 
 
 def fits(artifact: Path, version: str) -> bool:
-    """Tell whether an artifact can be installed under a version of Python."""
+    """Return whether an artifact can be installed under a version of Python."""
     tag = f"cp{version.replace('.', '')}"
     return not for_platform(artifact) or "-cp311-abi3-" in artifact.name or f"-{tag}-{tag}-" in artifact.name
 
 
 def try_out(python: Path, artifact: Path, folder: Path) -> None:
     """Install an artifact, and run the quick start there."""
-    install, *commands = blocks("sh")[0].splitlines()
+    (install,) = blocks("sh")[0].splitlines()
+    commands = re.findall(r"^\$ (.*)$", "".join(blocks("console")), re.MULTILINE)
     extras = re.search(r"\[.*\]", install)
     assert extras is not None
     ours = environment(python, artifact, extras[0], folder)
     work = folder / "work"
     work.mkdir()
+    (work / "monday.jsonl").write_text(blocks("json")[0])
     for command in commands:
         program, *arguments = command.split()
         run(ours / program, *arguments, cwd=work, expect=1 if arguments[0] == "audit" else 0)

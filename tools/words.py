@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+THINGS = "event|trace|row|table|file|text|JSON|object|fact|id|key|part"
 INSTEAD = {
     r"whoever": "name it: the process, the reader, the caller",
     r"somebody": "name it: a process, a peer, the user",
@@ -20,12 +21,21 @@ INSTEAD = {
     r"(?:every|any)body": "every process, any peer, each reader",
     r"so many": "this many, or the number",
     r"dearer": "more expensive",
-    r"law\.": "Invariant:",
+    r"law(?:\.|(?=:| \())": "Invariant:",
     r"houses?|storeys?": "package, layer",
     r"(?<![\"'{])told(?![\"'(])": "notified, recognised, reported, printed",
     r"time-stamp(?:s|ed|ing)?": "timestamp",
     r"can not": "cannot",
-    r"hand(?:s|ed|ing)? over": "deliver, pass",
+    r"hand(?:s|ed|ing)? (?:\w+ ){0,3}over|hands? out": "deliver, pass, send, yield",
+    r"for ever(?! y)": "forever",
+    r"anew": "again, or the verb: rewrite, recount, reopen",
+    r"dearest": "most expensive",
+    r"lets? go of": "close, release",
+    r"all the same": "still",
+    r"stands? for choice": "can be recommended",
+    r"told apart": "distinguished",
+    rf"(?<!there )(?<!where )(?:is|are) no (?:{THINGS})s?": "is not a ..., are not ...",
+    r"part(?:s|ed)? (?:the )?(?:rows|events|needs|questions|executions)": "divide, group, partition, separate",
     r"parted": "divided, partitioned, separated",
     r"(?:that|which|it|input) (?:is|are) (?-i:none)|null is none": "say what it is instead: unusable, invalid, null",
 }

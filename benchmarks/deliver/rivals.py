@@ -1,8 +1,8 @@
 """What people do instead, on the same stream in one run: speed, how long rows are held, how often the order is wrong.
 
-    python benchmarks/deliver/rivals.py [--rows 320000] [--rounds 3]
+    python benchmarks/deliver/rivals.py [--rows 160000] [--rounds 3] [--warm 1] [--only "5,000 keys"]
 
-One round that does not count, then all in turn, round by round; the median counts, single rounds stand beside it.
+Rounds that do not count, then all in turn, round by round; the median counts, single rounds stand beside it.
 Writes results/rivals.json. All streams are packed alike, so that what differs is the stateful step:
 
 - a watermark and a sort: rows wait until event time at their key has moved on, then leave sorted by their time;
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,24 @@ sys.path.insert(0, str(Path(__file__).parent))
 import _trace
 
 HERE = Path(__file__).parent
-KEYS, BATCHES, WINDOW = 64, 16, 20.0
+WINDOW = 20.0
+"""Rows of a key that a row is late by, on the mean; at most an eighth of a key."""
 KEY = ("run", "destination")
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """A stream: its keys, its micro-batches, and those of them in which Java still compiles, which do not count."""
+
+    keys: int = 64
+    batches: int = 16
+    warm: int = 2
+    rows: int = 160_000
+    few: bool = False
+    """Whether only the rivals are run that keep the order"""
+
+
+TRAFFIC = {"64 keys": Traffic(), "5,000 keys": Traffic(5_000, 4, 1, 100_000, few=True)}
 
 
 class Rival(StatefulProcessor):
@@ -132,7 +149,7 @@ def rival(table: Any, processor: Rival) -> Any:
     )
 
 
-def streamed(ordered: Any, folder: Path) -> dict[str, Any]:
+def streamed(ordered: Any, folder: Path, warm: int) -> dict[str, Any]:
     """Run a stream; each micro-batch is written as it is, with its number."""
     from pyspark.sql import functions as F
 
@@ -144,26 +161,27 @@ def streamed(ordered: Any, folder: Path) -> dict[str, Any]:
     query = query.trigger(availableNow=True).start()
     query.awaitTermination()
     told = [p for p in query.recentProgress if p.numInputRows]
+    seconds = sum(p.durationMs["addBatch"] for p in told[warm:]) / 1000
     return {
-        "seconds": sum(p.durationMs["addBatch"] for p in told[2:]) / 1000,
-        "rows a second": sum(p.numInputRows for p in told[2:]) / sum(p.durationMs["addBatch"] for p in told[2:]) * 1000,
+        "seconds": seconds,
+        "rows a second": sum(p.numInputRows for p in told[warm:]) / seconds,
         "state bytes written by the last micro-batch": told[-1].observedMetrics["thence"].asDict()["state_bytes"],
         "state bytes written in all": sum(p.observedMetrics["thence"].asDict()["state_bytes"] for p in told),
     }
 
 
-def sorted_once(table: Any, folder: Path) -> dict[str, Any]:
+def sorted_once(table: Any, folder: Path, batches: int) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
     start = time.perf_counter()
     table.orderBy("time").write.format("noop").mode("overwrite").save()
     seconds = time.perf_counter() - start
-    kept = table.select("run", "message", "came", F.lit(BATCHES).alias("left"), "time").orderBy("time")
+    kept = table.select("run", "message", "came", F.lit(batches).alias("left"), "time").orderBy("time")
     kept.drop("time").coalesce(1).write.parquet(str(folder / "out" / "0000"))
     return {"seconds": seconds, "rows a second": table.count() / seconds}
 
 
-def judged(folder: Path, rows: int) -> dict[str, Any]:
+def judged(folder: Path, traffic: Traffic) -> dict[str, Any]:
     """Audit what left, and say how long it was held."""
     from thence import audit
 
@@ -173,59 +191,77 @@ def judged(folder: Path, rows: int) -> dict[str, Any]:
     for run, message in zip(out.column("run").to_pylist(), out.column("message").to_pylist(), strict=True):
         orders.setdefault(run, []).append(message)
     held = out.column("left").to_numpy() - out.column("came").to_numpy()
-    found = audit(_trace.trace(orders, rows // KEYS))
+    found = audit(_trace.trace(orders, traffic.rows // traffic.keys))
     return {
         "out": len(out),
-        "still held": rows - len(out),
+        "still held": traffic.rows - len(out),
         "violations": sum(run["violations"] for run in found.runs),
         "held, micro-batches": {"p50": float(np.percentile(held, 50)), "p99": float(np.percentile(held, 99))},
     }
 
 
-def main(rows: int, rounds: int) -> None:
-    from thence.spark import deliver
+def main(names: list[str], rows: int | None, rounds: int, warm: int) -> None:
     from thence.spark.session import local_session
 
+    file = HERE / "results" / "rivals.json"
+    result = json.loads(file.read_text()) if file.exists() else {}
     spark = local_session(conf={"spark.driver.memory": "4g", "spark.sql.streaming.numRecentProgressUpdates": 1000})
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        table = _trace.arrivals(spark, folder, rows, KEYS, WINDOW, BATCHES)
-        (folder / "in").mkdir()
-        table.repartition(BATCHES, "came").write.partitionBy("came").parquet(str(folder / "parts"))
-        for batch in range(BATCHES):
-            (found,) = (folder / "parts" / f"came={batch}").glob("*.parquet")
-            pq.write_table(
-                pq.ParquetFile(found)
-                .read()
-                .replace_schema_metadata(None)  # Spark's own schema, which lacks the next column
-                .append_column("came", pa.array([batch] * pq.read_metadata(found).num_rows, pa.int32())),
-                folder / "in" / f"{batch:04}.parquet",
-            )
-            os.utime(folder / "in" / f"{batch:04}.parquet", (1_700_000_000 + batch, 1_700_000_000 + batch))
-        schema = spark.read.parquet(str(folder / "in")).schema
+    for name in names:
+        traffic = TRAFFIC[name] if rows is None else replace(TRAFFIC[name], rows=rows)
+        with tempfile.TemporaryDirectory() as folder:
+            told = in_turns(spark, Path(folder), traffic, rounds, warm)
+        result[name] = {title: middle(each) for title, each in told.items()}
+        result[name]["load of the machine"] = round(os.getloadavg()[0], 1)
+        file.write_text(json.dumps(result, indent=2) + "\n")
 
-        def read() -> Any:
-            return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
 
-        jobs: dict[str, Callable[[Path], dict[str, Any]]] = {
-            "deliver": lambda place: streamed(deliver(read(), "depends_on"), place),
-            "a buffer by cause, by hand": lambda place: streamed(rival(read(), ByCause()), place),
-        }
+def in_turns(spark: Any, folder: Path, traffic: Traffic, rounds: int, warm: int) -> dict[str, list[dict[str, Any]]]:
+    """Run all ways round by round; return the rounds that count."""
+    from thence.spark import deliver
+
+    write_files(spark, folder, traffic)
+    schema = spark.read.parquet(str(folder / "in")).schema
+
+    def read() -> Any:
+        return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+
+    def by_rule(place: Path) -> dict[str, Any]:
+        return streamed(deliver(read(), "depends_on"), place, traffic.warm)
+
+    def by_rival(place: Path, processor: Rival) -> dict[str, Any]:
+        return streamed(rival(read(), processor), place, traffic.warm)
+
+    jobs: dict[str, Callable[[Path], dict[str, Any]]] = {
+        "deliver": by_rule,
+        "a buffer by cause, by hand": lambda place: by_rival(place, ByCause()),
+    }
+    if not traffic.few:
         for delay in (2.0, 10.0):
-            jobs[f"watermark of {delay:g} s and sort"] = lambda place, delay=delay: streamed(
-                rival(read(), Watermark(delay)), place
-            )
-        jobs["global sort by time"] = lambda place: sorted_once(spark.read.parquet(str(folder / "in")), place)
-        told: dict[str, list[dict[str, Any]]] = {title: [] for title in jobs}
-        for number in range(rounds + 1):
-            for title, job in jobs.items():
-                place = folder / f"{number} {title}"
-                told[title].append({"rows": rows} | job(place) | judged(place, rows))
-                print(number, title, json.dumps(told[title][-1]), flush=True)
-                shutil.rmtree(place)
-    result = {title: middle(each[1:]) for title, each in told.items()}
-    result["load of the machine"] = round(os.getloadavg()[0], 1)
-    (HERE / "results" / "rivals.json").write_text(json.dumps(result, indent=2) + "\n")
+            jobs[f"watermark of {delay:g} s and sort"] = lambda place, delay=delay: by_rival(place, Watermark(delay))
+        whole = spark.read.parquet(str(folder / "in"))
+        jobs["global sort by time"] = lambda place: sorted_once(whole, place, traffic.batches)
+    told: dict[str, list[dict[str, Any]]] = {title: [] for title in jobs}
+    for number in range(rounds + warm):
+        for title, job in jobs.items():
+            place = folder / f"{number} {title}"
+            told[title].append({"rows": traffic.rows} | job(place) | judged(place, traffic))
+            print(number, title, json.dumps(told[title][-1]), flush=True)
+            shutil.rmtree(place)
+    return {title: each[warm:] for title, each in told.items()}
+
+
+def write_files(spark: Any, folder: Path, traffic: Traffic) -> None:
+    """Write one file for each micro-batch."""
+    window = min(WINDOW, traffic.rows / traffic.keys / 8)
+    table = _trace.arrivals(spark, folder, traffic.rows, traffic.keys, window, traffic.batches)
+    (folder / "in").mkdir()
+    table.repartition(traffic.batches, "came").write.partitionBy("came").parquet(str(folder / "parts"))
+    for batch in range(traffic.batches):
+        (found,) = (folder / "parts" / f"came={batch}").glob("*.parquet")
+        rows = pq.ParquetFile(found).read().replace_schema_metadata(None)  # Spark's own schema lacks the next column
+        file = folder / "in" / f"{batch:04}.parquet"
+        pq.write_table(rows.append_column("came", pa.array([batch] * len(rows), pa.int32())), file)
+        os.utime(file, (1_700_000_000 + batch, 1_700_000_000 + batch))
 
 
 def middle(rounds: list[dict[str, Any]]) -> dict[str, Any]:
@@ -237,7 +273,9 @@ def middle(rounds: list[dict[str, Any]]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=320_000)
+    parser.add_argument("--only", nargs="*", choices=list(TRAFFIC), default=list(TRAFFIC))
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=1)
     options = parser.parse_args()
-    main(options.rows, options.rounds)
+    main(options.only, options.rows, options.rounds, options.warm)

@@ -91,7 +91,10 @@ def released() -> Any:
 
 
 def terms_of(by: str, policy: dict[str, Any]) -> Any:
-    return released().terms_of(by, roster() if by == "stamp" else None, {}, None, policy)
+    """Return the terms of a delivery, which 0.1.0 calls a setup."""
+    module = released()
+    make = getattr(module, "terms_of", None) or module.setup_of
+    return make(by, roster() if by == "stamp" else None, {}, None, policy)
 
 
 # -- measuring, in a process of its own --------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from html import escape
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,10 +28,9 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 from thence.core.model.events import Event
 from thence.lab.simulator import Scenario, simulate
 from thence.show.spacetime import spacetime_page
-from thence.tables.explain.around import overtakings
-from thence.tables.explain.causality import Causality
+from thence.tables.engines.local.audit import audit_events
 from thence.tables.explain.scene import scene_of, violated
-from thence.tables.explain.sentence import shortest
+from thence.tables.judge.result import violation_of
 
 HERE = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-sync"]
@@ -38,6 +38,8 @@ SIZES = (1_000, 10_000, 100_000)
 PROCESSES = 64
 ROUNDS = 3
 FRAMES = 60
+FINDINGS = 60
+"""Violations on a page."""
 MERMAID = "11.17.2"
 LIMIT = 60.0
 """Seconds that any of them gets for its first picture."""
@@ -67,11 +69,9 @@ def recorded(size: int) -> list[Event]:
 
 
 def as_page(events: list[Event]) -> str:
-    causality = Causality(events)
-    late = [
-        v for m in list(causality.send)[:: max(1, len(causality.send) // 60)] for v in overtakings(causality, m)[:1]
-    ]
-    findings = [violated(v, shortest(causality, v.missing, v.early)) for v in late]
+    with audit_events(events) as audit:
+        proved = list(islice(audit.proved(FINDINGS), FINDINGS))
+    findings = [violated(violation_of(row), path) for row, path in proved]
     return spacetime_page([scene_of(events, findings, verdict="violated")], title=f"{len(events)} events")
 
 

@@ -78,7 +78,7 @@ def overhead() -> float:
 
 
 def traffic(name: str, fanout: str) -> bool:
-    """Tell whether a protocol runs on that traffic."""
+    """Return whether a protocol runs on that traffic."""
     needs = REGISTRY[name].needs
     if "topology" in needs:
         return False
@@ -111,7 +111,7 @@ class Run:
         self.stamps: list[list[tuple[int, bytes]]] = [[] for _ in self.members[:READERS]]
 
     def step(self, *, timed: bool) -> bool:
-        """Send, or let a copy arrive; tell whether a message arrived."""
+        """Send, or let a copy arrive; return whether a message arrived."""
         if len(self.network) < self.n * self.n // 2 and (not self.network or self.rng.random() < 0.7):
             if self._send():
                 return False
@@ -179,7 +179,7 @@ class Run:
             self.network.extend(getattr(effect, "copies", ()))
 
     def settle(self, seconds: float) -> bool:
-        """Run until the entries of a stamp no longer change; tell whether that came about within the time."""
+        """Run until the entries of a stamp no longer change; return whether that came about within the time."""
         start, before, sends = thread_time(), -1.0, 0
         while thread_time() - start < seconds:
             self.reset()

@@ -13,6 +13,7 @@ number of messages; times are not.
 Each row is written when it is there. Call the script again to go on; it ends after `--minutes`.
 
     python benchmarks/protocols/scale.py [--minutes 8] [--seconds 2] [--only ks,rst] [--out FILE]
+    python benchmarks/protocols/scale.py --cell ks,1000,1,400000      one cell with that many messages
     python benchmarks/protocols/scale.py --plots      draw what is there, into docs/pictures
 """
 
@@ -38,6 +39,8 @@ SIZES = (10, 30, 100, 300, 1000)
 PROTOCOLS = ("ks", "ks-hardware", "rst", "ks-ft", "fifo")
 BROADCAST = ("bss", "ks", "rst")
 COPIES = 2000
+PARTS = 20
+"""parts of a run in which entries are counted"""
 MOST_MESSAGES = 50_000
 MOST_NUMBERS = 40_000_000
 """numbers that all matrices of a run may hold: 300 processes have 27 million, 1,000 would have 1,000 million"""
@@ -50,15 +53,14 @@ MOST_OKS = 150
 
 
 class Growth(Observer):
-    """Entries a copy in the third and in the last quarter of the messages."""
+    """Entries a copy in each twentieth of the messages."""
 
     def __init__(self) -> None:
         """Start with nothing."""
-        self.quarters = [[0, 0] for _ in range(4)]
-        self.seen = 0
+        self.parts = [[0, 0] for _ in range(PARTS)]
 
     def begin(self, simulation: Simulation) -> None:
-        """Take what tells the quarters apart."""
+        """Take what tells the parts from each other."""
         self.members, self.expected = simulation.members, simulation.scenario.messages
         self.number: dict[tuple[int, int], int] = {}
 
@@ -68,15 +70,21 @@ class Growth(Observer):
 
     def arrived(self, now: float, copy: Copy) -> None:
         """Count the entries of a copy."""
-        quarter = self.quarters[min(3, 4 * self.number[copy.sender, copy.count] // max(1, self.expected))]
-        quarter[0] += 1
-        quarter[1] += self.members[copy.destination].entries(copy)
+        part = self.parts[min(PARTS - 1, PARTS * self.number[copy.sender, copy.count] // max(1, self.expected))]
+        part[0] += 1
+        part[1] += self.members[copy.destination].entries(copy)
 
     @property
     def factor(self) -> float:
-        """By which factor entries rose."""
-        (before, old), (after, new) = self.quarters[2:]
+        """By which factor entries rose from the third quarter to the last."""
+        third, last = self.parts[PARTS // 2 : 3 * PARTS // 4], self.parts[3 * PARTS // 4 :]
+        (before, old), (after, new) = (map(sum, zip(*quarter, strict=True)) for quarter in (third, last))
         return (new / after) / (old / before) if before and after and old else 1.0
+
+    @property
+    def curve(self) -> list[float | None]:
+        """Entries a copy, part by part."""
+        return [round(entries / copies, 1) if copies else None for copies, entries in self.parts]
 
 
 def cells() -> Iterator[tuple[str, int, int]]:
@@ -85,6 +93,11 @@ def cells() -> Iterator[tuple[str, int, int]]:
         fanouts = sorted({1, max(2, n // 10), n // 2})
         yield from ((protocol, n, fanout) for fanout in fanouts for protocol in PROTOCOLS)
         yield from ((protocol, n, n - 1) for protocol in BROADCAST)
+
+
+def key(row: dict[str, Any]) -> tuple[str, int, int]:
+    """Return which cell a row is of."""
+    return row["protocol"], row["n"], row["fanout"]
 
 
 def impractical(protocol: str, n: int, fanout: int) -> str:
@@ -117,7 +130,7 @@ def run(protocol: str, n: int, fanout: int, messages: int) -> tuple[dict[str, An
         "hold_ms": round(1000 * (measures.mean("hold_per_copy") or 0), 2),
         "on_network": round((outcome.copies + sum(outcome.hops.values())) / max(1, outcome.messages), 1),
         "us_a_copy": round(spent / max(1, outcome.deliveries), 1), "growth": round(growth.factor, 2),
-    }  # fmt: skip
+    } | ({"curve": growth.curve} if protocol in LOGS else {})  # fmt: skip
     return row, took
 
 
@@ -135,7 +148,7 @@ def measured(protocol: str, n: int, fanout: int, seconds: float) -> dict[str, An
 
 
 def settled(row: dict[str, Any]) -> bool:
-    """Tell whether a row shows what stamps come to: sizes are fixed, or the run was long enough for logs to fill."""
+    """Return whether a row shows what stamps come to: sizes are fixed, or the run was long enough for logs to fill."""
     if "not run" in row:
         return False
     return row["protocol"] not in LOGS or (row["messages"] >= row["n"] and row["growth"] <= SETTLED)
@@ -164,6 +177,27 @@ def draw(rows: list[dict[str, Any]], column: str, label: str, target: Path) -> N
     target.write_bytes(plots.svg(made))
 
 
+def draw_growth(rows: list[dict[str, Any]], target: Path) -> None:
+    """Draw how entries of `ks` grow with the messages of each process, over what they come to."""
+    kinds = {"fan-out 1": lambda n: 1, "fan-out n/10": lambda n: max(2, n // 10), "fan-out n/2": lambda n: n // 2,
+             "broadcast": lambda n: n - 1}  # fmt: skip
+    made, panels = plots.figure(11.0, 3.4, columns=len(kinds))
+    for panel, (kind, fanout) in zip(panels, kinds.items(), strict=True):
+        for number, n in enumerate(SIZES):
+            curves = [row for row in rows if key(row) == ("ks", n, fanout(n)) and "curve" in row and settled(row)]
+            for row in curves:
+                came_to = sum(row["curve"][PARTS // 2 :]) / (PARTS - PARTS // 2)
+                each = row["messages"] / PARTS / n
+                panel.plot([each * (part + 0.5) for part in range(PARTS)], [value / came_to for value in row["curve"]],
+                           color=plots.COLORS[number], marker=plots.MARKERS[number], label=f"n = {n:,}")  # fmt: skip
+        panel.set_xscale("log")
+        panel.set_title(kind)
+        panel.set_xlabel("messages a process has sent")
+        panel.legend(frameon=False)
+    panels[0].set_ylabel("entries, over the last half's")
+    target.write_bytes(plots.svg(made))
+
+
 def main() -> None:
     """Measure what is missing, for as long as wanted, or draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -172,13 +206,27 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--plots", action="store_true")
     parser.add_argument("--only", default=",".join({*PROTOCOLS, *BROADCAST}), help="protocols to measure")
+    parser.add_argument("--cell", help="measure one cell anew, however long it takes: ks,1000,1,400000 (messages last)")
     chosen = parser.parse_args()
     rows = json.loads(chosen.out.read_text(encoding="utf-8"))["rows"] if chosen.out.exists() else []
     if chosen.plots:
         for column, label in PLOTTED.items():
             draw(rows, column, label, PICTURES / f"scale-{column.split('_')[0]}.svg")
+        draw_growth(rows, PICTURES / "scale-growth.svg")
         return
-    done, until = {(row["protocol"], row["n"], row["fanout"]) for row in rows}, monotonic() + 60 * chosen.minutes
+    if chosen.cell:
+        protocol, *numbers = chosen.cell.split(",")
+        n, fanout, messages = map(int, numbers)
+        row, took = run(protocol, n, fanout, messages)
+        row |= {"cpu_s": round(took, 1), "load": round(os.getloadavg()[0], 1)}
+        print(row, flush=True)
+        # Others may have been written in the meantime.
+        rows = json.loads(chosen.out.read_text(encoding="utf-8"))["rows"] if chosen.out.exists() else []
+        kept = [row if key(each) == key(row) else each for each in rows]
+        kept += [row] if row not in kept else []
+        chosen.out.write_text(json.dumps({"rows": kept}, indent=1) + "\n", encoding="utf-8")
+        return
+    done, until = {key(row) for row in rows}, monotonic() + 60 * chosen.minutes
     for cell in cells():
         if cell in done or cell[0] not in chosen.only.split(","):
             continue

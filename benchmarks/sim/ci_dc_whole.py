@@ -112,6 +112,10 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             for n, found in entries.items():
                 line = {"mode": mode, "protocol": protocol, "n": n, "replications": found.values}
                 table.append(line | {"dependents": found.row(), "bytes_per_message": sizes[n].row()})
+    fastest: dict[tuple[str, str, int], float] = {}
+    for row in rows:
+        _, *kind = key(row)
+        fastest[*kind] = min(fastest.get((*kind,), row["cpu_seconds"]), row["cpu_seconds"])
     sent = sum(row["messages"] for row in rows)
     whole = WHOLE * sum(messages_of(mode, n) for n in SIZES for mode in MODES) * len(PROTOCOLS)
     return {
@@ -119,6 +123,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "share": sent / whole, "early": sum(row["early"] for row in rows), "stuck": sum(row["stuck"] for row in rows),
         "longest_part_s": max((row["cpu_seconds"] for row in rows), default=0),
         "core_hours": round(sum(row["cpu_seconds"] for row in rows) / 3600, 3), "received": RECEIVED_HERE,
+        "core_hours_whole": round(WHOLE * sum(fastest.values()) / 3600, 1),
         "warmup": WARMUP, "load": round(os.getloadavg()[0], 1),
     }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Stamps of `ks` in wire versions 1 and 2, beside what others would use on the same dependency logs.
 
     pip install zstandard protobuf pyroaring     (for this benchmark alone; the package needs none of them)
-    python benchmarks/wire/run.py [--quick] [--out FILE]
+    python benchmarks/wire/run.py [--quick] [--aims] [--out FILE]
 
 Simulated traffic: exponential intervals of 0.1 s between sends of a process, exponential delays of 50 ms; stamps of the
 second half of a run. Bytes are means over whole stamps and the same on any machine. CPU is that of encoding and
@@ -40,6 +40,12 @@ from thence.core.protocols.ks import KS
 from thence.core.wire.words_cy import put_varint
 
 RESULTS = Path(__file__).parent / "results" / "wire.json"
+AIMS = {(30, "unicast"): (235, 110), (30, "n/2"): (143, 67), (100, "n/2"): (710, 407)}
+"""bytes of version 1 on other logs of this kind, which are not kept, and of the entropy of their facts: the aim is at
+most 1.15 times the latter"""
+LENGTHS = (0.5, 1, 4, 16)
+"""runs of so many times the messages: counts grow with a run, and bytes with them"""
+MOST_COPIES = 700_000
 CASES = ((8, "unicast"), (8, "n/2"), (30, "unicast"), (30, "n/2"), (30, "broadcast"), (100, "unicast"), (100, "n/2"))
 Stamp = tuple[Copy, KS]
 
@@ -49,14 +55,14 @@ def messages(n: int, fanout: str) -> int:
     return max(600, 3 * n * n if fanout == "unicast" else 20 * n)
 
 
-def stamps(n: int, fanout: str, seed: int, wanted: int) -> list[Stamp]:
+def stamps(n: int, fanout: str, seed: int, wanted: int, times: float = 1) -> list[Stamp]:
     """Return copies of the second half of a run, each with its sender."""
     rng, roster = Random(f"{n} {fanout} {seed}"), Roster.of(n)
     members = [KS(roster, place) for place in range(n)]
     queue: list[tuple[float, int, int, Copy | None]] = []
     for place in range(n):
         heappush(queue, (rng.expovariate(10.0), place, place, None))
-    sent, number, total, found = 0, n, messages(n, fanout), []
+    sent, number, total, found = 0, n, int(times * messages(n, fanout)), []
     while sent < total:
         now, _, place, copy = heappop(queue)
         if copy is not None:
@@ -215,17 +221,38 @@ def case(n: int, fanout: str, wanted: int, rounds: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def aimed(n: int, fanout: str, times: float) -> dict[str, Any]:
+    """Return the sizes of a case of the aim in a run of that length."""
+    found = stamps(n, fanout, 1, 300, times)
+    sizes = {
+        "version 1": sum(len(member.encode(copy)) for copy, member in found),
+        "version 2": sum(len(member.encode(copy, 2)) for copy, member in found),
+        "adaptive model": sum(adaptive(copy, n) for copy, _ in found),
+    }
+    before, entropy = AIMS[n, fanout]
+    row = {"n": n, "fanout": fanout, "messages": int(times * messages(n, fanout)), "stamps": len(found)}
+    row["bytes"] = {name: round(size / len(found), 1) for name, size in sizes.items()}
+    return row | {"aim": {"version 1": before, "entropy": entropy}}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two small cases")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--aims", action="store_true", help="only the sizes of the cases of the aim")
     chosen = parser.parse_args()
-    rows = []
-    for n, fanout in CASES[:2] if chosen.quick else CASES:
+    rows = json.loads(chosen.out.read_text(encoding="utf-8"))["rows"] if chosen.aims else []
+    for n, fanout in [] if chosen.aims else CASES[:2] if chosen.quick else CASES:
         rows.append(case(n, fanout, *((50, 3) if chosen.quick else (300, 15))))
         print(json.dumps(rows[-1]), flush=True)
+    aims = []
+    for n, fanout in [] if chosen.quick else AIMS:
+        copies = messages(n, fanout) * (n // 2 if fanout == "n/2" else 1)
+        for times in (times for times in LENGTHS if times * copies < MOST_COPIES):
+            aims.append(aimed(n, fanout, times))
+            print(json.dumps(aims[-1]), flush=True)
     chosen.out.parent.mkdir(exist_ok=True)
-    chosen.out.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
+    chosen.out.write_text(json.dumps({"rows": rows, "aims": aims}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

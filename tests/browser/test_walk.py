@@ -1,10 +1,9 @@
-"""The README's steps from a sample trace to a violation and its cause; and 100,000 events."""
+"""The steps from a recorded run to a violation and its cause; and 100,000 events."""
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,23 +15,19 @@ from thence.core.model.events import Event
 from thence.core.model.order import Execution, judge
 from thence.lab.simulator import Scenario, simulate
 from thence.show.spacetime import spacetime_page
-from thence.tables.explain.around import overtakings
-from thence.tables.explain.causality import Causality
+from thence.tables.engines.local.audit import audit_events
 from thence.tables.explain.scene import scene_of, violated
-from thence.tables.explain.sentence import shortest
+from thence.tables.judge.result import violation_of
 
 Open = Callable[..., Page]
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_readmes_steps(open_page: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_steps_to_a_violation(open_page: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    block = re.search(r"## See it.*?```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert block is not None
-    for line in block[1].splitlines():
-        words = shlex.split(line)
-        assert words[0] == "thence"
-        assert main(words[1:]) == 0
+    simulated = "simulate --protocol unordered --processes 5 --messages 60 --seed 3 --trace late.jsonl"
+    for line in (simulated, "show late.jsonl"):
+        assert main(line.split()) == 0
     events = read_events(tmp_path / "late.jsonl")
     judged = judge(events)
     first = min(judged.violations, key=lambda v: (v.destination, v.missing))
@@ -69,9 +64,9 @@ def large() -> list[Event]:
 def test_a_hundred_thousand_events(open_page: Open) -> None:
     events = large()
     assert len(events) == 100_000
-    causality = Causality(events)
-    late = [v for message in list(causality.send)[::300] for v in overtakings(causality, message)[:1]]
-    findings = [violated(v, shortest(causality, v.missing, v.early)) for v in late]
+    with audit_events(events) as audit:
+        proved = list(islice(audit.proved(60), 60))
+    findings = [violated(violation_of(row), path) for row, path in proved]
     assert findings
     opened = open_page(spacetime_page([scene_of(events, findings, verdict="violated")], title="large"))
     first = opened.evaluate("performance.getEntriesByName('thence-first-picture')[0].startTime")

@@ -30,7 +30,7 @@ def test_the_command_tells_costs_and_a_recommendation(tmp_path: Path, capsys: py
         ["cost", str(trace), "--protocols", "ks, rst", "--sample", "300", "--json", str(said), "--plot", str(plot)]
     )
     shown = capsys.readouterr().out
-    assert code == 1  # one run is violated, one line is no event
+    assert code == 1  # one run is violated, one line is not an event
     report = json.loads(said.read_text())
     assert report["recommendation"]["protocol"] in ("ks", "rst")
     assert {row["protocol"] for row in report["protocols"]} == {"ks", "rst"}
@@ -40,7 +40,7 @@ def test_the_command_tells_costs_and_a_recommendation(tmp_path: Path, capsys: py
     ]
     assert f"recommended: {report['recommendation']['reason']}" in shown
     assert "run plain: only the first 300 of" in shown
-    assert "apart: run violated is violated:" in shown
+    assert "not counted: run violated is violated:" in shown
     assert "set aside:" in shown
     assert plot.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in plot.with_suffix(".svg").read_text()

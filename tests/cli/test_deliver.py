@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from thence import Orderer
+from thence import Orderer, deliver
 from thence.cli import main
 from thence.cli._checkpoint import sole_stream
 from thence.core.model.message import Copy
@@ -37,6 +37,23 @@ ROWS = [
     {"run": "r", "destination": "d", "arrival": 2, "message": "a", "depends_on": [], "line": 5},
     {"run": "r", "destination": "d", "arrival": None, "message": "a0", "depends_on": [], "line": 6},
 ]
+
+
+def test_a_default_key_is_printed_and_an_empty_one_is_one_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.csv").write_text("id,parent,run\nb,a,1\na,,2\n")
+    asked = ["deliver", str(tmp_path / "in.csv"), "--id", "id", "--causes", "parent"]
+    assert main([*asked, "--out", str(tmp_path / "one.csv")]) == 0
+    found = capsys.readouterr()
+    assert "key: run (--key names other columns)" in found.err
+    assert "1 blocked, 1 delivered" in found.out
+    assert main([*asked, "--out", str(tmp_path / "two.csv"), "--key", ""]) == 0
+    found = capsys.readouterr()
+    assert "2 delivered" in found.out
+    assert "key:" not in found.err
+    rows = [{"id": "b", "parent": "a", "run": 1}, {"id": "a", "parent": None, "run": 2}]
+    assert [row["id"] for row in deliver(rows, id="id", causes="parent", key=[])] == ["a", "b"]
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
@@ -139,8 +156,8 @@ def test_csv(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert main(["deliver", file, *BY_PARENT, "--out", str(tmp_path / "out")]) == 0
     found = pq.read_table(tmp_path / "out" / "part-00000.parquet").to_pylist()
     assert [(row["event_id"], row["account"], row["outcome"], row["amount"]) for row in found] == [
-        ("7", "x", "delivered", 2.0), ("007", "x", "delivered", 1.5), ("8", "x", "delivered", None),
-        (None, "x", "quarantined", 4.0), ("NA", "x", "blocked", 3.0), ("9", "01", "delivered", 5.0),
+        ("7", "x", "delivered", "2"), ("007", "x", "delivered", "1.5"), ("8", "x", "delivered", None),
+        (None, "x", "quarantined", "4"), ("NA", "x", "blocked", "3"), ("9", "01", "delivered", "5"),
     ]  # fmt: skip
     assert {row["blocker"] for row in found} == {None, "null"}
     assert found[0]["text"] == "two\nlines"
@@ -180,7 +197,7 @@ def test_csv_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureF
     for data, said in (
         (b"", "cannot be read as CSV: Empty CSV file"),
         (b"event_id,parent_id,account\n1,2\n", "Expected 3 columns, got 2"),
-        (b"event_id;parent_id;account\n1;2;x\n", "found: event_id;parent_id;account"),
+        (b"event_id:parent_id:account\n1:2:x\n", "found: event_id:parent_id:account"),
         (b"event_id,event_id,parent_id,account\n1,1,2,x\n", "has two columns 'event_id'; rename one"),
         (b"\x1f\x8bxx", "cannot be read as CSV"),
     ):
@@ -193,6 +210,15 @@ def test_csv_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureF
     for more in (["--engine", "spark"], ["--stream", "--checkpoint", str(tmp_path / "c")]):
         assert main(["deliver", str(file if "spark" in more else tmp_path), *BY_PARENT, *out, *more]) == 2
         assert "is CSV, which this command reads in this process only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["in.txt", "in.gz"])
+def test_a_name_that_says_no_format_needs_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(TABLE) if name.endswith(".gz") else TABLE)
+    asked = ["deliver", str(tmp_path / name), *BY_PARENT, "--out", str(tmp_path / "out")]
+    assert main(asked) == 2
+    assert "on the command line --from csv" in " ".join(capsys.readouterr().err.split())
+    assert main([*asked, "--from", "csv"]) == 0
 
 
 def test_what_no_stream_can_watch_is_refused_before_spark_starts(
@@ -223,13 +249,13 @@ def test_names_that_are_said_twice_are_refused(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_ids_that_are_never_equal_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [row | {"parent_id": 1.0} for row in PARENTS]
+    rows = [row | {"parent_id": "1"} for row in PARENTS]
     for name in ("in.jsonl", "in.parquet"):
         file = write_rows(rows, tmp_path / name)
         assert main(["deliver", str(file), *BY_PARENT, "--out", str(tmp_path / "out")]) == 2
         said = capsys.readouterr().err
         assert "column 'event_id' is " in said
-        assert "double: a fraction is never equal to a whole number" in said
+        assert "string: a text is never equal to a number" in said
 
 
 def test_a_table_of_which_most_is_quarantined_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -485,7 +511,7 @@ def test_of_an_earlier_delivery_only_rows_with_a_position_are_known(tmp_path: Pa
 @pytest.mark.parametrize(
     ("known", "more", "sentence"),
     [
-        ('{"account": 1}', ["--causes", "parent"], "--known has no column 'id'"),
+        ('{"account": 1}', ["--causes", "parent"], "--known has no column 'id'; it has account."),
         ('{"account": 1, "id": "a"}', ["--by", "clock", "--key", "destination"], "--known goes with --by"),
         (None, ["--causes", "parent"], "known.jsonl"),
         ('{"account": 1, "id": "a"}', ["--causes", "parent", "--overwrite"], "which is read"),
@@ -503,3 +529,34 @@ def test_what_is_no_table_of_known_ids_is_a_mistake_of_usage(
     asked = ["deliver", str(tmp_path / "in.jsonl"), "--id", "id", "--key", "account", "--known", str(file)]
     assert main([*asked, "--out", str(out), *more]) == 2
     assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+def test_rows_go_to_standard_output_as_json_lines(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    (tmp_path / "in.csv").write_text("id,parent\nb,a\na,\n")
+    asked = ["deliver", str(tmp_path / "in.csv"), "--id", "id", "--causes", "parent", "--out", "-"]
+    assert main(asked) == 0
+    out, err = capsysbinary.readouterr()
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["a", "b"]
+    assert b"2 delivered" in err
+    assert main([*asked, "--json", "-"]) == 2
+    assert b"both name standard output" in capsysbinary.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["out.xlsx", "out.txt", "out.csv.zip"])
+def test_an_ending_that_names_no_format_is_refused(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.csv").write_text("id,parent\nb,a\na,\n")
+    asked = ["deliver", str(tmp_path / "in.csv"), "--id", "id", "--causes", "parent", "--out", str(tmp_path / name)]
+    assert main(asked) == 2
+    assert f"{name} names no format; a file may end in .parquet, .csv" in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
+def test_a_csv_of_a_spreadsheet_has_semicolons(tmp_path: Path) -> None:
+    """The comma is the decimal sign then."""
+    (tmp_path / "in.csv").write_bytes(b"\xef\xbb\xbfid;parent;amount\r\nb;a;1,5\r\na;;2\r\n")
+    asked = ["deliver", str(tmp_path / "in.csv"), "--id", "id", "--causes", "parent"]
+    assert main([*asked, "--out", str(tmp_path / "out.jsonl")]) == 0
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["id"], row["amount"]) for row in rows] == [("a", "2"), ("b", "1,5")]

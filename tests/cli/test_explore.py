@@ -181,3 +181,11 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     page = Path(__file__).parents[2] / "docs" / "laboratory/explore.md"
     monkeypatch.chdir(tmp_path)
     assert run_page(page) == 4
+
+
+def test_a_trace_is_no_execution_to_replay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = '{"run": "r", "process": "a", "index": 1, "kind": "internal"}\n'
+    for count in (1, 2):
+        (tmp_path / "trace.jsonl").write_text(row * count)
+        assert run("--replay", str(tmp_path / "trace.jsonl")) == 2
+        assert "`thence audit` and `thence show` take a trace" in " ".join(capsys.readouterr().err.split())

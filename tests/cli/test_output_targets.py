@@ -131,3 +131,23 @@ def test_only_arguments_of_the_command_become_options() -> None:
     )
     assert str(error) == "column 'after_rows' and \"key=\": after_rowscores_limit=3by='x'"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["audit", "--page"],
+        ["audit", "--json"],
+        ["cost", "--json"],
+        ["show", "--out"],
+        ["show", "--json"],
+        ["explain", "--json"],
+    ],
+)
+def test_an_input_is_not_written_over(tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "run.jsonl"
+    assert cli.main(["simulate", "--protocol", "ks", "--processes", "3", "--messages", "5", "--trace", str(trace)]) == 0
+    before = trace.read_bytes()
+    assert cli.main([command[0], str(trace), command[1], str(trace)]) == 2
+    assert f"{command[1]} {trace} is read and cannot be written at once" in capsys.readouterr().err
+    assert trace.read_bytes() == before

@@ -61,6 +61,33 @@ def test_clocks_that_contradict_parents_are_a_violation(capsys: pytest.CaptureFi
     assert audited("spans.json", capsys=capsys)[:2][0] == 0
 
 
+def test_runs_pages_and_explain_carry_the_verdict_on_spans(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [span(1, None, "a", 10), span(2, 1, "a", 9)]
+    Path("spans.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    child, parent = f"{'ab' * 16}/{2:016x}", f"{'ab' * 16}/{1:016x}"
+    sentence = f"{child} of a starts before its parent {parent} of a"
+    code, said, _ = audited("spans.json", "--page", "audit.html", capsys=capsys)
+    assert (code, [run["verdict"] for run in said["runs"]]) == (1, ["violated"])
+    assert main(["show", "spans.json"]) == 0
+    for page in ("audit.html", "spans.html"):
+        text = Path(page).read_text()
+        assert "<h2>Not causal: 1 finding</h2>" in text
+        assert sentence in text
+    capsys.readouterr()
+    assert main(["explain", "spans.json", "--json", "why.json"]) == 1
+    assert sentence in capsys.readouterr().out.replace("\n", " ")
+    assert [(row["parent"], row["child"]) for row in json.loads(Path("why.json").read_text())["spans"]] == [
+        (parent, child)
+    ]
+
+
+def test_orphans_make_their_run_unknown_in_the_audit_and_on_its_page(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("spans.json").write_text(json.dumps(span(2, 1, "a", 9)) + "\n")
+    _, said, _ = audited("spans.json", "--page", "audit.html", capsys=capsys)
+    assert [run["verdict"] for run in said["runs"]] == [said["verdict"]] == ["unknown"]
+    assert "<h2>Unknown: 1 finding</h2>" in Path("audit.html").read_text()
+
+
 @pytest.mark.parametrize("form", ["lines", "one object over lines", "array", "protobuf", "unnamed protobuf"])
 def test_spans_in_every_form_are_delivered(form: str) -> None:
     exports = [span(2, 1, "b", 2), span(1, None, "a", 1)]
@@ -148,3 +175,25 @@ def test_what_is_no_such_record_is_said(capsys: pytest.CaptureFixture[str]) -> N
     assert "no format 'jaeger'" in capsys.readouterr().err
     assert main(["audit", str(EXAMPLES / "spans.jsonl"), "--engine", "spark"]) == 2
     assert "are audited in this process" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [{}, {"event_count": None, "data_collections": None, "ts_ms": 1}])
+def test_changes_are_recognised_by_the_record_that_begins_a_transaction(
+    more: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = {
+        "op": "c", "before": None, "after": {"id": 1}, "source": {"name": "shop", "schema": "public", "table": "t"},
+        "transaction": {"id": "5:1", "total_order": 1, "data_collection_order": 1},
+    }  # fmt: skip
+    lines = [{"status": "BEGIN", "id": "5:1", **more}, change, {"status": "END", "id": "5:1", "event_count": 1}]
+    Path("changes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert detect(Path("changes.jsonl")) == "debezium"
+    assert audited("changes.jsonl", capsys=capsys)[:2][0] == 0
+
+
+@pytest.mark.parametrize("count", [5, 200])
+def test_a_file_that_is_no_trace_is_told_of_from(count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("rows.jsonl").write_text('{"a": 1}\n' * count)
+    assert main(["audit", "rows.jsonl"]) != 0
+    told = capsys.readouterr()
+    assert "--from otlp, cloudevents or debezium" in " ".join((told.out + told.err).split())

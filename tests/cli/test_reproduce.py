@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from thence import cli
+from thence.cli import _packages
 from thence.lab.sweep import task as sweep_task
 
 
@@ -98,3 +99,13 @@ def test_what_cannot_be_done_is_refused(
     assert cli.main(["reproduce", *arguments, "--out", str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_without_spark_it_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = _packages.find_spec
+    monkeypatch.setattr(_packages, "find_spec", lambda name: None if name == "pyspark" else found(name))
+    assert cli.main(["reproduce", "bounded", "--out", str(tmp_path / "out")]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert 'pip install "thence[spark]"; --quick or --cores 1 needs no pyspark' in told

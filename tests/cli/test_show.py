@@ -62,7 +62,7 @@ def test_excerpts(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("--violation", "2"), "there is no violation 2; there is 1"),
         (("--message", "zz"), "no run of the trace sends a message 'zz'"),
         (("--time", "1"), "FROM:TO is accepted"),
-        (("--time", "1:2"), "no row of the trace is in this excerpt"),
+        (("--time", "1:2"), "no row of the trace meets these conditions"),
         (("--violation", "1", "--message", "a1"), "one of them is accepted"),
         (("--violation", "1", "--processes", "a"), "one of them is accepted"),
         (("--engine", "cloud"), "no engine 'cloud'"),

@@ -76,7 +76,7 @@ def _choose(
 
 
 def _slow(step: Step, path: list[Step], slow: tuple[int, int]) -> bool:
-    """Tell whether a step receives the slow message (the nth that was sent) at its slow destination."""
+    """Return whether a step receives the slow message (the nth that was sent) at its slow destination."""
     nth, destination = slow
     if step.copy is None or step.process != destination:
         return False

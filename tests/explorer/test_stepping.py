@@ -168,7 +168,7 @@ def test_the_graph_shows_sends_that_wait() -> None:
     ],
 )
 def test_the_graph_shows_what_is_broken_at_rest(name: str, size: dict, broken: str) -> None:
-    """Nothing is in flight and something waits for ever: no step breaks that, and the graph says so all the same."""
+    """Nothing is in flight and something waits forever: no step breaks that, and the graph says so all the same."""
     setting = setting_of(name, 2, **size)
     made = state_graph(setting, properties=frozenset({"causal order", broken}))
     assert explore(setting, properties=frozenset({"causal order", broken})).verdict == "fails"
@@ -198,7 +198,7 @@ def test_steps_are_those_of_the_protocol_and_no_others() -> None:
     """Its receiver's are; remarks, and what it has overridden, are not."""
     steps = {name: [step.text for step in steps_of(entry.protocol)] for name, entry in REGISTRY.items()}
     assert {"line 12", "lines 13, 15", "line 18", "line 19"} <= set(steps["a-fifo"])
-    assert "R9: tell whether" in " ".join(steps["ech-r9"])
+    assert "R9: return whether" in " ".join(steps["ech-r9"])
     assert "SND(2)" in steps["ks"]
     assert "SND(2)" not in steps["ks-hardware"]
     for name, texts in steps.items():
@@ -235,7 +235,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
     assert main(["explore", "--protocol", "fifo", "--step", "--save", str(saved)]) == 0
     shown = capsys.readouterr().out
     assert "b receives a1" in shown
-    assert "'99' is no choice" in shown
+    assert "'99' is not a choice" in shown
     assert "a1 is on its way to b" in shown
     assert "o sent a1 to b" in shown
     assert f"replay it with: thence explore --replay {saved}" in shown
@@ -266,7 +266,7 @@ def test_who_crashes_is_chosen_first(
     assert by_hand(monkeypatch, "7\n2\n1\nq\n", *asked, "--json", str(report)) == 0
     shown = capsys.readouterr().out
     assert "first choose who crashes" in shown
-    assert "'7' is no choice; a number from 1 to 3" in shown
+    assert "'7' is not a choice; a number from 1 to 3" in shown
     assert "a crashes" in shown
     row = json.loads(report.read_text())
     assert (row["faulty"], len(row["steps"]), row["breaks"]) == (["a"], 1, None)

@@ -167,7 +167,7 @@ def test_without_tlc_there_is_a_sentence(
     path.write_bytes(b"".join(map(format_line, recorded(KS, 3, 5, 1))))
     monkeypatch.setenv("THENCE_TLC", str(tmp_path / "missing.jar"))
     assert main(["conform", str(path)]) == 2
-    assert "which is no file" in capsys.readouterr().err
+    assert "which is not a file" in capsys.readouterr().err
     other.write_bytes(b"other")
     monkeypatch.setenv("THENCE_TLC", str(other))
     assert main(["conform", str(path)]) == 2

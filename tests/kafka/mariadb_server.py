@@ -29,7 +29,7 @@ class MariaDB:
         return done.stdout
 
     def answers(self) -> bool:
-        """Tell whether it runs scripts by now."""
+        """Return whether it runs scripts by now."""
         return self._run("select 1;").returncode == 0
 
     def _run(self, script: str) -> subprocess.CompletedProcess[str]:

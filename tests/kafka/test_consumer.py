@@ -198,7 +198,7 @@ def test_a_stand_by_takes_over_and_duplicates_are_known(kafka: Broker) -> None:
 
 @pytest.mark.timeout(1800)
 def test_the_broker_killed_and_started_again(kafka: Broker) -> None:
-    """Such kills left the client's commit of offsets in a transaction waiting for ever: it is not used."""
+    """Such kills left the client's commit of offsets in a transaction waiting forever: it is not used."""
     kafka.make(**{"crash": 3, "crash-out": 1})
     traffic = Traffic(kafka.config, "crash", 3, seed=17)
     count = 0

@@ -1,4 +1,4 @@
-"""A sink on a real MariaDB, which defers no constraint: a snapshot with cycles, then transactions."""
+"""A sink on a real MariaDB, which defers no constraint: a snapshot with cycles, then transactions; and long names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 import sqlalchemy as sa
 from kafka.mariadb_server import mariadb
 from support import shop as shops
+from support.long_names import check_long_names
+from support.processes import postgres
 
 from thence.errors import MisuseError
 from thence.sinks import RowRefused, sql
@@ -73,3 +75,11 @@ def test_what_mariadb_cannot_defer_is_said() -> None:
                 transactions.push(record)
             with pytest.raises(MisuseError, match=r"customer\(favourite\) to orders stands on a cycle"):
                 sink.write(transactions.end_snapshot())
+
+
+def test_names_longer_than_a_key_are_kept_apart() -> None:
+    with mariadb() as server:
+        server.sql("create database long_names")
+        check_long_names(sa.create_engine(f"mysql+pymysql://debezium:none@127.0.0.1:{server.port}/long_names"))
+    with postgres() as running:
+        check_long_names(sa.create_engine(f"postgresql+psycopg://postgres@127.0.0.1:{running.port}/postgres"))

@@ -19,7 +19,7 @@ from thence.errors import MisuseError
 from thence.lab.explorer.judge_memory import Perm
 from thence.lab.explorer.setting import Setting
 from thence.live.core import Core
-from thence.live.deliveries import InputResult
+from thence.live.group import InputResult
 from thence.live.inputs import CopyItem, Input, Receive, Send, Trusted, read_item
 from thence.live.link import Link
 from thence.live.state import dump, read_state
@@ -89,7 +89,7 @@ class Carried:
             else:
                 others.append(copy)
         found: list[Effect] = [
-            Deliver(Copy(key[1], key[2], 1 << self.me, key[1], self.me, (0, ""))) for _, key, _ in step.delivered
+            Deliver(Copy(key[1], key[2], 1 << self.me, key[1], self.me, (0, ""))) for _, key, *_ in step.delivered
         ]
         for count, copies in own.items():
             found.append(Sent(MessageId(self.me, count), copies[0].destinations, tuple(copies)))

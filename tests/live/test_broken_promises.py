@@ -48,7 +48,7 @@ class HandsOverBeforeCommit(LiveProcess):
 
 
 def survives(world: World, steps: int = 250) -> bool:
-    """Tell whether the world's checks find nothing."""
+    """Return whether the world's checks find nothing."""
     try:
         wander(world, steps)
         world.heal()

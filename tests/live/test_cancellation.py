@@ -33,7 +33,7 @@ class Canceller:
         self.chance, self.cancelled, self.calm = chance, 0, False
 
     async def attempt(self, work: Coroutine[Any, Any, Any]) -> bool:
-        """Tell whether the work came to its end."""
+        """Return whether the work came to its end."""
         if self.calm:
             await work
             return True

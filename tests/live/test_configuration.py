@@ -12,6 +12,7 @@ from support.processes import free_ports
 
 from thence.errors import MisuseError
 from thence.live.config import CONFIG_KEYS, Address, Limits, Nats
+from thence.live.init import initialise
 from thence.runtime import Endpoint, load
 
 assert folder is not None
@@ -99,7 +100,7 @@ def test_the_environment_takes_the_place_of_the_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("THENCE_LIVE_NAMES", "a", "THENCE_LIVE_NAMES in the environment is no key; .*NAME, PROCESSES"),
+        ("THENCE_LIVE_NAMES", "a", "THENCE_LIVE_NAMES in the environment is not a key; .*NAME, PROCESSES"),
         ("THENCE_LIVE_LIMITS__PAYLOAD_BYTES", "many", "'many', which TOML cannot read"),
         ("THENCE_LIVE_LIMITS__PAYLOAD_BYTES", "0", r"limits\.payload_bytes is 0; a whole number of at least 1"),
         ("THENCE_LIVE_BIND", "here", "bind is 'here'; host:port is expected"),
@@ -159,3 +160,16 @@ def test_health_and_readiness(folder: Path) -> None:
             assert (await get(at, "/else"))[0] == 404
 
     run(go())
+
+
+def test_payloads_have_an_upper_limit(folder: Path) -> None:
+    assert load(configure(folder, limits={"payload_bytes": 100_000_000})[0]).limits.payload_bytes == 100_000_000
+    with pytest.raises(MisuseError, match=r"limits\.payload_bytes is 100000001; at most 100000000 is expected"):
+        load(configure(folder / "more", limits={"payload_bytes": 100_000_001})[0])
+
+
+@pytest.mark.parametrize("processes", [[], ["a", "a"], ["a", "b/c"]])
+def test_a_set_that_cannot_be_made_leaves_no_folder(folder: Path, processes: list[str]) -> None:
+    with pytest.raises(MisuseError, match="processes"):
+        initialise(folder / "new", processes, plain=True)
+    assert not (folder / "new").exists()

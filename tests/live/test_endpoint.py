@@ -358,7 +358,7 @@ def test_configuration_errors_name_the_key(tmp_path: Path) -> None:
         ('protocol = "ks"', 'protocol = "kz"', "protocol: no protocol 'kz'"),
         ('protocol = "ks"', 'protocol = "central"', "protocol: protocol central needs coordinator"),
         ("stop_seconds = 0.2", "stop_seconds = 'x'", "limits.stop_seconds is 'x'"),
-        ("stop_seconds = 0.2", "stopp_seconds = 1", "limits.stopp_seconds is no key"),
+        ("stop_seconds = 0.2", "stopp_seconds = 1", "limits.stopp_seconds is not a key"),
         ("plain = true", "", "tls or plain"),
         ('"127.0.0.1:', '"8.8.8.8:', "addresses.a is 8.8.8.8"),
         ('synchronous = "full"', 'synchronous = "off"', "synchronous is 'off'"),

@@ -18,6 +18,7 @@ from thence.live.config import CONFIG_KEYS, Limits
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference/live.md").read_text()
+CONFIGURATION = (ROOT / "docs" / "reference/live-configuration.md").read_text()
 
 assert folder is not None
 
@@ -75,7 +76,7 @@ def test_three_processes_talk_over_json_lines(folder: Path, capsys: pytest.Captu
 
 def test_the_page_explains_every_key() -> None:
     for key in (*CONFIG_KEYS[""], *CONFIG_KEYS["tls"], *Limits.__dataclass_fields__):
-        assert f"`{key}`" in PAGE, f"docs/reference/live.md does not explain {key}"
+        assert f"`{key}`" in CONFIGURATION, f"docs/reference/live-configuration.md does not explain {key}"
 
 
 def test_the_page_shows_the_example_of_the_package() -> None:

@@ -8,7 +8,7 @@ from live.explored_setting import LiveSetting
 from thence.lab.explorer.coverage import Coverage
 from thence.lab.explorer.search import Explorer
 from thence.live.core import Core
-from thence.live.deliveries import InputResult
+from thence.live.group import InputResult
 
 JUDGED = frozenset({"causal order", "no duplicates", "liveness"})
 
@@ -43,9 +43,9 @@ def test_unordered_is_found() -> None:
 def test_a_core_that_forgets_what_it_holds_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     deliver = Core._deliver
 
-    def once(self: Core, copy: object, time: float, step: InputResult) -> None:
+    def once(self: Core, copy: object, step: InputResult) -> None:
         if not step.delivered:
-            deliver(self, copy, time, step)  # type: ignore[arg-type]
+            deliver(self, copy, step)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Core, "_deliver", once)
     (failure,) = explored(protocol="ks", messages=3).failures

@@ -17,7 +17,7 @@ import thence
 from thence.live import core, journal, recovery
 from thence.live.core import Core
 from thence.live.database import StandardDatabase
-from thence.live.deliveries import InputResult
+from thence.live.group import InputResult
 from thence.live.journal import InputRow
 from thence.runtime import Endpoint, JournalError
 
@@ -108,10 +108,10 @@ def test_rows_that_set_something_else_free_are_refused(folder: Path, monkeypatch
     world.crash(0)
     seal = Core.seal
 
-    def other(self: Core, number: int, step: InputResult, time: float) -> InputRow:
+    def other(self: Core, step: InputResult) -> InputRow:
         for _, entry, _ in step.sent:
             entry.head += b"!"
-        return seal(self, number, step, time)
+        return seal(self, step)
 
     monkeypatch.setattr(Core, "seal", other)
     with pytest.raises(JournalError, match=r"input 1 .send. does not set free today what it set free"):

@@ -27,7 +27,7 @@ from support.soak import first
 
 import thence
 from thence.errors import MisuseError, PeerError
-from thence.live.changes import ASK_AGAIN_SECONDS, change
+from thence.live.changes import ASK_AGAIN_SECONDS, change, read_answer
 from thence.live.config import load
 from thence.live.core import Core
 from thence.live.frames import data_frame
@@ -79,6 +79,8 @@ def test_a_process_joins_takes_part_and_leaves(folder: Path, plain: bool) -> Non
                     await a.send({"d"}, b"too late")
                 with pytest.raises(MisuseError, match="d has left; it sends nothing more"):
                     await d.send({"a"}, b"too late")
+            with pytest.raises(MisuseError, match="d has left; its name cannot come back, choose another"):
+                await asked(files[3], "c", joins=True)
             await a.send({"b", "c"}, b"after")
             await asyncio.gather(take(b, 1), take(c, 1))
         async with Endpoint(files[0]) as a, Endpoint(files[2]) as c:  # their configurations know nothing of d
@@ -224,3 +226,9 @@ def test_a_change_that_differs_from_the_one_before_is_refused() -> None:
         core.apply(Receive(2, 1, change_head(1, True, "e", "h:1", 0)), 0.0)
     assert dump(core) == before
     assert dump(load_state(before)) == before
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"{}", b'{"waiting": 3, "roster": []}', b"[" * 60_000])
+def test_an_answer_that_cannot_be_read_is_said_to_be_so(body: bytes) -> None:
+    with pytest.raises(PeerError, match=f"an answer of {len(body)} bytes that cannot be read"):
+        read_answer(body)

@@ -131,3 +131,28 @@ def test_dead_letters_need_a_destination(folder: Path, change: str, told: str) -
     first.write_text(change + first.read_text())
     with pytest.raises(MisuseError, match=told):
         load(first)
+
+
+def test_a_message_whose_transaction_is_rolled_back_often_enough_is_given_up(folder: Path) -> None:
+    async def go() -> None:
+        files = with_dead_letters(folder, 2)
+        async with Endpoint(files[0]) as a, Endpoint(files[1]) as b, Endpoint(files[2]) as c:
+            await a.send({"b"}, b"poison")
+            await a.send({"b"}, b"next")
+            seen: list[tuple[bytes, int]] = []
+            async with asyncio.timeout(PATIENCE):
+                async for message in b.deliveries():
+                    seen.append((message.payload, message.attempt))
+                    try:
+                        async with message.transaction():
+                            if message.payload == b"poison":
+                                raise ValueError("cannot be read")
+                    except ValueError:
+                        continue
+                    break
+            assert seen == [(b"poison", 1), (b"poison", 2), (b"next", 1)]
+            (dead,) = await take(c, 1)
+            head = json.loads(dead.payload.partition(b"\n")[0])
+            assert (head["attempts"], "transaction was rolled back" in head["reason"]) == (2, True)
+
+    run(go())

@@ -20,8 +20,11 @@ import thence
 from thence.cli.why import _show as show_why
 from thence.errors import MisuseError
 from thence.live.admin import why
+from thence.live.database import StandardDatabase
+from thence.live.inputs import SEND
+from thence.live.journal import Journal
 from thence.live.logs import EVENTS, JsonFormatter
-from thence.live.stdio import _read
+from thence.live.stdio import _line, _read
 from thence.runtime import Endpoint
 
 assert folder is not None
@@ -212,3 +215,44 @@ def test_why_names_the_root_of_a_jam_first(folder: Path, capsys: pytest.CaptureF
     assert any("the first 20 of 30" in line for line in lines)
     assert sum("answer" in line or " b1 " in line or "waits" in line for line in lines) < 25
     assert len(lines) < 40
+
+
+def test_a_backup_lets_the_endpoint_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a journal takes to copy: messages are sent meanwhile, and the copy is whole."""
+    sent, real = threading.Event(), StandardDatabase.backup
+
+    def slow(self: StandardDatabase, target: Path | str) -> None:
+        assert sent.wait(60), "nothing could be sent while a copy was made"
+        real(self, target)
+
+    monkeypatch.setattr(StandardDatabase, "backup", slow)
+
+    async def go() -> None:
+        async with Endpoint(configure(folder)[0]) as a:
+            copying = asyncio.create_task(a.backup(folder / "copy"))
+            await asyncio.sleep(0)
+            name = await a.send({"b"}, b"x")
+            sent.set()
+            await copying
+            assert name == "a1"
+
+    run(go())
+    journal = Journal(StandardDatabase(folder / "copy"))
+    assert [journal.payload(row.number) for row in journal.inputs(0) if row.kind == SEND] == [b"x"]
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b'{"send": ["b"], "payload": "ok", "lable": "l"}', "'lable' is not a key of a send line; accepted: send, "),
+        (b'{"done": 3, "number": 3}', "'number' is not a key of a done line; accepted: done"),
+    ],
+)
+def test_an_input_line_with_an_unknown_key_is_refused(folder: Path, line: bytes, told: str) -> None:
+    async def go() -> None:
+        async with Endpoint(configure(folder)[0]) as a:
+            with pytest.raises(MisuseError, match=told):
+                await _line(a, line, lambda row: None, {})
+
+    run(go())

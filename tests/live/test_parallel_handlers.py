@@ -141,3 +141,28 @@ def test_a_run_ends_with_its_endpoint(folder: Path) -> None:
                 await working
 
     run(go())
+
+
+def test_a_cancellation_that_a_handler_lets_out_is_an_error_like_others(folder: Path) -> None:
+    async def go() -> None:
+        first, second = configure(folder)
+        attempts: list[int] = []
+
+        async def handle(message: Message) -> None:
+            attempts.append(message.attempt)
+            if message.attempt == 1:
+                other = asyncio.create_task(asyncio.sleep(PATIENCE))
+                asyncio.get_running_loop().call_soon(other.cancel)
+                await other
+
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            await a.send({"b"}, b"1")
+            working = asyncio.create_task(b.run(handle, retry_after=0.01))
+            await until(lambda: working.done() or (len(attempts) == 2 and not b.process.core.inbox))
+            assert not working.done()
+            working.cancel()
+            await asyncio.wait({working})
+            assert working.cancelled()
+            assert attempts == [1, 2]
+
+    run(go())

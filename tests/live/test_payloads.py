@@ -14,10 +14,11 @@ import pytest
 from support.live import World
 from support.live_pair import configure, folder, run, take, until
 
+from thence.errors import MisuseError
 from thence.live import payloads
 from thence.live.core import Core
-from thence.live.deliveries import InputResult
 from thence.live.frames import DATA, Framer, frame
+from thence.live.group import InputResult
 from thence.live.inbox import Inbox
 from thence.live.journal import InputRow, Journal
 from thence.live.payloads import Payloads
@@ -149,8 +150,8 @@ def test_a_large_payload_is_committed_beside_the_loop(
     sealed: list[tuple[int, bool]] = []
     real = Core.seal
 
-    def seal(self: Core, number: int, step: InputResult, time: float) -> InputRow:
-        row = real(self, number, step, time)
+    def seal(self: Core, step: InputResult) -> InputRow:
+        row = real(self, step)
         sealed.append((len(row.data), threading.current_thread() is threading.main_thread()))
         return row
 
@@ -203,3 +204,29 @@ def test_a_large_payload_survives_a_kill_of_either_side(folder: Path) -> None:
             assert not cuts
 
     run(go())
+
+
+def test_a_receiver_that_takes_smaller_payloads_is_known_when_it_has_connected(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before that the payload is sent, and refused with both limits; a larger limit at the receiver lets it through."""
+    first, second = configure(folder)
+    text = second.read_text()
+    second.write_text(text + "payload_bytes = 1000\n")
+
+    async def go() -> None:
+        async with Endpoint(first) as a:
+            await a.send({"b"}, b"x" * 100_000)
+            async with Endpoint(second) as b:
+                told = "limits.payload_bytes is 1000 at b and 1048576 at a; set the same in all processes"
+                await until(lambda: told in (b.process.links[0].refusal or ""))
+                await until(lambda: told in (a.process.links[1].refusal or ""))
+                with pytest.raises(MisuseError, match=r"1001 bytes; limits\.payload_bytes of b is 1000"):
+                    await a.send({"b"}, b"x" * 1001)
+                await a.send({"b"}, b"x" * 1000)
+            second.write_text(text)
+            async with Endpoint(second) as b:
+                assert [len(m.payload) for m in await take(b, 2)] == [100_000, 1000]
+
+    run(go())
+    assert "refuses a: larger payloads: limits.payload_bytes is 1000 there and 1048576 at a" in caplog.text

@@ -80,7 +80,7 @@ def cut_power(folder: Path, synchronous: SyncMode, images: int, seed: int) -> di
 
 
 def found_out(core: Core, left: int) -> bool:
-    """Tell whether a peer that has received items which the journal forgot refuses it by name."""
+    """Return whether a peer that has received items which the journal forgot refuses it by name."""
     link = Link("b", core.outboxes[1], core.received[1], None)
     mine = link.greet("a", "0" * 32, ["a", "b"], "ks", "")
     try:

@@ -14,6 +14,7 @@ from random import Random
 import pytest
 from support.live_pair import configure, folder, hello, run, take, talk, until
 
+from thence.errors import MisuseError
 from thence.live.certificates import authority, issue
 from thence.live.config import Tls
 from thence.live.core import Core
@@ -27,7 +28,7 @@ assert folder is not None
 
 
 async def shut_out(endpoint: Endpoint, tls: ssl.SSLContext | None) -> bool:
-    """Tell whether a connection ends without a word."""
+    """Return whether a connection ends without a word."""
     try:
         return not await talk(endpoint, hello(endpoint, "a"), tls)
     except (ssl.SSLError, ConnectionError):  # and not that it took too long
@@ -66,6 +67,29 @@ def test_certificates_that_do_not_do(folder: Path) -> None:
     run(go())
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["b"], "a.crt: it names thence:b; thence:a is expected"),
+        ([], "a.crt: the certificate holds 0 names of the form thence:NAME"),
+    ],
+)
+def test_an_endpoint_does_not_start_with_the_certificate_of_another(folder: Path, names: list[str], told: str) -> None:
+    async def go() -> None:
+        files = configure(folder, plain=False)
+        root = authority()
+        root.write(folder / "authority.crt")
+        issue(root, names, folder / "a.crt", folder / "a.key")
+        with pytest.raises(MisuseError, match=told):
+            async with Endpoint(files[0]):
+                pass
+        issue(root, ["a"], folder / "a.crt", folder / "a.key")
+        async with Endpoint(files[0]):
+            pass
+
+    run(go())
+
+
 def test_a_certificate_speaks_for_its_own_name_only(folder: Path) -> None:
     async def go() -> None:
         files = configure(folder, "abc", plain=False)
@@ -77,7 +101,11 @@ def test_a_certificate_speaks_for_its_own_name_only(folder: Path) -> None:
     run(go())
 
 
-def test_logs_say_who_refuses_whom(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_say_who_refuses_whom(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thence.live.tcp.check_own", lambda *_: None)  # who lies does not look at its own certificate
+
     async def go() -> None:
         files = configure(folder, plain=False)
         for kind in ("crt", "key"):

@@ -118,3 +118,64 @@ def test_what_arrives_while_a_large_transaction_is_applied_keeps_its_order(folde
             assert [int(m.payload) for m in await take(a, 3000)] == list(range(3000))
 
     run(go())
+
+
+def test_what_would_wait_for_its_own_transaction_is_refused_at_once(folder: Path) -> None:
+    """Another task waits, as ever, until the transaction is over."""
+
+    async def go() -> None:
+        first, second = configure(folder)
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            await a.send({"b"}, b"go")
+            (message,) = await take(b, 1, done=False)
+            async with asyncio.timeout(PATIENCE), message.transaction() as tx:
+                other = asyncio.create_task(b.send({"a"}, b"other"))
+                with pytest.raises(MisuseError, match=r"use tx\.send inside it, or send after the block"):
+                    await b.send({"a"}, b"never")
+                with pytest.raises(MisuseError, match="done inside a transaction of the same task"):
+                    await message.done()
+                with pytest.raises(MisuseError, match="nack inside a transaction"):
+                    await message.nack()
+                with pytest.raises(MisuseError, match="another transaction inside a transaction"):
+                    async with message.transaction():
+                        pass
+                tx.send({"a"}, b"mine")
+                await asyncio.sleep(0.05)
+                assert not other.done()
+            await other
+            await b.send({"a"}, b"after")
+            assert [m.payload for m in await take(a, 3)] == [b"mine", b"other", b"after"]
+
+    run(go())
+
+
+def test_a_message_whose_transaction_is_rolled_back_comes_again_before_what_depends_on_it(folder: Path) -> None:
+    """A loop that logs the error and goes on; one that tries again in place; one that gives up."""
+
+    async def go() -> None:
+        first, second = configure(folder)
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            for text in (b"order", b"payment", b"again", b"skipped", b"last"):
+                await a.send({"b"}, text)
+            seen: list[tuple[bytes, int]] = []
+            async with asyncio.timeout(PATIENCE):
+                async for message in b.deliveries():
+                    seen.append((message.payload, message.attempt))
+                    for trial in range(2 if message.payload == b"again" else 1):
+                        try:
+                            async with message.transaction():
+                                if message.payload == b"order" and message.attempt < 3:
+                                    raise ValueError("busy")
+                                if message.payload == b"skipped" or (message.payload == b"again" and trial == 0):
+                                    raise ValueError("busy")
+                        except ValueError:
+                            if message.payload == b"skipped":
+                                message.finish()
+                    if message.payload == b"last":
+                        break
+            expected = [(b"order", 1), (b"order", 2), (b"order", 3), (b"payment", 1)]
+            assert seen == [*expected, (b"again", 1), (b"skipped", 1), (b"last", 1)]
+            await until(lambda: not b.process.core.inbox)
+            assert not b.process.attempts
+
+    run(go())

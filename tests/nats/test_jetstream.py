@@ -19,7 +19,7 @@ from support.processes import Server, free_ports
 from thence.errors import MisuseError
 from thence.live import jetstream_link
 from thence.live.init import SERVER, initialise
-from thence.live.nats_server import Subjects
+from thence.live.nats_server import ANY, Subjects
 from thence.runtime import Endpoint, load
 
 assert folder is not None
@@ -334,3 +334,6 @@ def test_names_of_any_kind_are_subjects() -> None:
         token = names.token(name)
         assert names.name(token) == name
         assert re.fullmatch(r"[A-Za-z0-9_=-]+", token)
+        assert names.beat(name) != names.beat(ANY) == "s-beat.*"
+    for token in ("=", "=4", "=zz", "ä=ff", "%"):  # what no process has written is read, and names no process
+        assert names.token(names.name(token)) != token

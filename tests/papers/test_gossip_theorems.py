@@ -259,7 +259,7 @@ def test_a_strongly_connected_topology_is_enough(bound: int) -> None:
 
 
 def reaches_all(n: int, graph: list[tuple[int, int]]) -> bool:
-    """Tell whether messages along the channels get from everybody to everybody."""
+    """Return whether messages along the channels get from everybody to everybody."""
     known = {p: {p} for p in range(n)}
     for _ in range(n):
         for p, q in graph:
@@ -277,7 +277,7 @@ def strongly_connected(rng: Random, n: int) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("n", [3, 4, 5])
 def test_any_strongly_connected_topology_is_enough(n: int) -> None:
-    """Messages in any order along random channels: safe, nothing held for ever, stamps within 3B, epochs turn."""
+    """Messages in any order along random channels: safe, nothing held forever, stamps within 3B, epochs turn."""
     turns = 0
     for seed in range(12):
         rng, bound = Random(f"{n} {seed}"), 12

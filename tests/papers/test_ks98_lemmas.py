@@ -151,7 +151,7 @@ def pasts(events: list[Happened]) -> list[set[int]]:
 
 
 def propagates(event: Happened, message: tuple[int, int], bit: int) -> bool:
-    """Tell whether a fact leaves an event on all outgoing edges: its log, and every copy that it sends."""
+    """Return whether a fact leaves an event on all outgoing edges: its log, and every copy that it sends."""
     logs = [event.after, *(copy.stamp for copy in event.sent)]
     return all(destinations(log).get(message, 0) & bit for log in logs)
 

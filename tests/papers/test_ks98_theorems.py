@@ -98,7 +98,7 @@ class World:
         return World([member.fork() for member in self.members], list(self.flight))
 
     def bring(self, copy: Copy, late: tuple[int, int]) -> bool:
-        """Let a copy arrive, and all that it waits for, except the late message; tell whether it is delivered."""
+        """Let a copy arrive, and all that it waits for, except the late message; return whether it is delivered."""
         here = self.members[copy.destination]
         here.receive(copy)
         while (held := {c.id: causes for c, causes in here.receiver.pending()}) and copy.id in held:
@@ -166,7 +166,7 @@ def test_theorem_2_without_any_one_fact_order_breaks(seed: int) -> None:
 
 
 def needed_there(world: World, copy: Copy, late: tuple[int, int], to: int) -> bool:
-    """Tell whether the fact is not yet known to be over where the copy goes: its next message must then carry it."""
+    """Return whether the fact is not yet known to be over where the copy goes: its next message must then carry it."""
     if copy.destination == to:
         return True
     world = world.fork()

@@ -6,8 +6,9 @@ import pytest
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster, positions
+from thence.core.protocols.counts_cy import later_pairs
 from thence.core.protocols.effects import Effect
-from thence.core.protocols.prs import PRS, _later
+from thence.core.protocols.prs import PRS
 from thence.lab.simulator import Meter, Scenario, Simulation
 
 
@@ -15,9 +16,9 @@ class RowsKept(PRS):
     """The rows of those addressed are added, not subtracted."""
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        kept = {d: _later(self.before.get(d), copy.stamp.get(d, {})) for d in positions(copy.destinations)}
+        kept = {d: later_pairs(self.before.get(d, {}), copy.stamp.get(d, {}), {}) for d in positions(copy.destinations)}
         effects = super()._delivered(copy)
-        self.before |= {d: _later(pairs, self.before.get(d, {})) for d, pairs in kept.items() if d != self.me}
+        self.before |= {d: later_pairs(pairs, self.before.get(d, {}), {}) for d, pairs in kept.items() if d != self.me}
         return effects
 
 
@@ -35,9 +36,9 @@ class AllRows(PRS):
         super()._note(copy)
         knew: dict[int, int] = {}
         for pairs in copy.stamp.values():
-            knew = _later(knew, {s: c for s, c in pairs.items() if s != copy.sender})
+            knew = later_pairs(knew, {s: c for s, c in pairs.items() if s != copy.sender}, {})
         if copy.sender != self.me:
-            self.elsewhere = self.elsewhere | {copy.sender: _later(self.elsewhere.get(copy.sender), knew)}
+            self.elsewhere = self.elsewhere | {copy.sender: later_pairs(self.elsewhere.get(copy.sender, {}), knew, {})}
 
 
 def pairs_of(kind: type[PRS], fanout: str) -> float:

@@ -1,4 +1,4 @@
-"""A gate once more, from docs/how-to/gate.md alone: slow and plain, lists instead of indexes.
+"""A gate once more, from docs/reference/gate.md alone: slow and plain, lists instead of indexes.
 
 Explicit causes. Nothing here is shared with `thence.tables.delivery`. An id is a pair of key and message.
 """

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import io
-from collections import Counter, deque
+from collections import deque
 from itertools import pairwise
 from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.causal_walks import path
 
 from thence.core.model.events import Event
 from thence.core.model.order import Execution, by_label, judge
-from thence.tables.explain.around import around, overtakings
-from thence.tables.explain.causality import Causality, causal_order, vector_clocks
+from thence.tables.explain.causality import causal_order, vector_clocks
 from thence.tables.explain.clock_findings import audit_clocks
 from thence.tables.explain.scene import shown_by, violated
-from thence.tables.explain.sentence import PathStep, path, sentence
+from thence.tables.explain.sentence import PathStep, sentence
+from thence.tables.export.around import around
 from thence.tables.export.shiviz import write_shiviz
 from thence.tables.files.shiviz import ClockEvent, parse_log
 
@@ -61,24 +62,6 @@ def test_random_executions_have_what_is_checked_in_them() -> None:
     runs = [execution(seed) for seed in range(60)]
     assert sum(bool(judge(events).violations) for events in runs) > 20
     assert sum(bool(Execution(events).send) for events in runs) > 50
-
-
-@given(SEEDS)
-def test_walks_agree_with_the_definition(seed: int) -> None:
-    events = execution(seed)
-    causality, judged = Causality(events), Execution(events)
-    place = {(e.process, e.index): number for number, e in enumerate(judged.events)}
-    assert causality.send.keys() == judged.send.keys()
-    for message, start in causality.send.items():
-        here = judged.send[message]
-        future, past = causality.future(start), causality.past(start)
-        for process, rows in causality.rows.items():
-            for position, event in enumerate(rows):
-                there = place[event.process, event.index]
-                after = future.get(process, len(rows)) <= position
-                before = past.get(process, -1) >= position
-                assert after == (here == there or judged.before(here, there))
-                assert before == (here == there or judged.before(there, here))
 
 
 @given(SEEDS)
@@ -166,15 +149,15 @@ def test_every_violation_has_a_real_and_shortest_path(seed: int, labels: int) ->
 
 
 @given(SEEDS)
-def test_what_overtakes_a_message_agrees_with_the_judge(seed: int) -> None:
+def test_the_part_around_a_message_shows_its_violations(seed: int) -> None:
     events = execution(seed)
-    violations = set(judge(events).violations)
-    causality = Causality(events)
-    assert {message: Counter(overtakings(causality, message)) for message in causality.send} == {
-        event.message: Counter(v for v in violations if event.message in (v.early, v.missing))
-        for event in events
-        if event.kind == "send"
-    }
+    violations = judge(events).violations
+    for message in {event.message for event in events if event.kind == "send" and event.message is not None}:
+        kept = around(events, message)
+        for violation in violations:
+            if message in (violation.early, violation.missing):
+                assert set(shown_by(events, violated(violation, path(events, violation)))) <= set(kept)
+    assert all(around(events, violation.missing) for violation in violations)
 
 
 def logged(events: list[Event], message: str | None) -> list[ClockEvent]:

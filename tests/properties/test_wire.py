@@ -89,6 +89,20 @@ def test_the_fast_reader_equals_the_slow_one(name: str) -> None:
     assert taken
 
 
+def test_the_fast_reader_equals_the_slow_one_on_copies_in_copies() -> None:
+    """Whole, and with any byte changed, left out or doubled."""
+    roster = Roster.of(17)
+    for inner in (Copy(7, 1, 351, 3, 4, None), Copy(2, 300, 1 << 16, 0, 16, None, label="λ")):
+        lifted = Copy(7, 1, 351, 1, 0, inner, kind="lift")
+        whole = encode(REGISTRY["hierarchy"].protocol, lifted, roster)
+        assert outcome(decode, "hierarchy", whole, roster) == lifted
+        for at in range(2, len(whole)):
+            for part in (b"", whole[at : at + 1] * 2, bytes((whole[at] ^ 1,)), bytes((whole[at] ^ 128,))):
+                data = whole[:at] + part + whole[at + 1 :]
+                fast = outcome(decode, "hierarchy", data, roster)
+                assert fast == outcome(slow_decode, "hierarchy", data, roster), data.hex()
+
+
 @given(st.sampled_from(PROTOCOLS), st.binary(max_size=60), st.sampled_from([1, 3, 14, 15, 20, 130]), st.integers(1, 2))
 def test_the_fast_reader_equals_the_slow_one_on_any_bytes(name: str, tail: bytes, processes: int, version: int) -> None:
     roster = Roster.of(processes)

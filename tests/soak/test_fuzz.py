@@ -8,15 +8,13 @@ from random import Random
 
 import pytest
 from support.hostile import Hostile, Scene, mutated, names, versions
-from support.soak import keep
+from support.soak import HOW, keep
 
-from thence.core.wire import reader_cy
 from thence.errors import PeerError
 
 TOTAL = int(os.environ.get("THENCE_FUZZ", "1000000"))
 SEED = int(os.environ.get("THENCE_SEED", "1"))
 SIZES = (3, 5, 8, 20)
-HOW = "compiled" if reader_cy.__file__.endswith((".so", ".pyd")) else "uncompiled"
 SCENES = 10
 """systems in mid-run that the cases of a protocol are spread over, times four sizes"""
 

@@ -1,9 +1,9 @@
-"""Hostile bytes found by coverage (`atheris`), for every protocol; THENCE_RUNS and THENCE_SEED set number and seed.
+"""Hostile bytes found by coverage (`atheris`), for every protocol, until THENCE_RUNS inputs or THENCE_SECONDS.
 
-Each protocol has a process of its own: the fuzzer ends the one it runs in. It sees branches of bytecode only, and
-searches in a copy of the package without compiled modules; the inputs that it kept are then given to the package as
-it is installed. What it found is kept in benchmarks/soak/results/guided.json: how many inputs were tried, how many
-reached something new, how many branches.
+Each protocol has a process of its own: the fuzzer ends the one it runs in. It sees branches of bytecode only, so it
+searches first in a copy of the package without compiled modules, and then goes on from what it kept there, on the
+package as it is installed. What it found is kept in benchmarks/soak/results/guided.json: how many inputs were tried,
+how many reached something new, how many branches. THENCE_SEED sets the seed.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from support.hostile import names
-from support.soak import keep
+from support.soak import HOW, keep
 
 import thence
 
-RUNS = int(os.environ.get("THENCE_RUNS", "20000"))
+RUNS = int(os.environ.get("THENCE_RUNS", "50000"))
+SECONDS = int(os.environ.get("THENCE_SECONDS", "120"))
 SEED = int(os.environ.get("THENCE_SEED", "1"))
 HARNESS = Path(__file__).with_name("guided_fuzz.py")
 PACKAGE = Path(thence.__file__).parent
@@ -35,14 +37,21 @@ def uncompiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def fuzzed(package: Path, name: str, corpus: Path, *flags: str) -> str:
-    """Return what the fuzzer says at its end."""
+def fuzzed(package: Path, name: str, corpus: Path, folder: Path) -> dict[str, int]:
+    """Fuzz one protocol from a corpus, which grows, and return what was tried and reached."""
+    flags = [f"-seed={SEED}", "-max_len=2000", f"-artifact_prefix={folder}/"]
+    limits = [f"-runs={RUNS}", f"-max_total_time={SECONDS}"]
+    began = time.monotonic()
     ran = subprocess.run(
-        [sys.executable, str(HARNESS), name, str(corpus), *flags],
+        [sys.executable, str(HARNESS), name, str(corpus), *flags, *limits],
         capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(package)},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-4000:]
-    return ran.stderr
+    done = re.findall(r"#(\d+)\s+DONE\s+cov: (\d+) ft: \d+ corp: (\d+)/", ran.stderr)
+    assert done, ran.stderr[-4000:]
+    tried, branches, kept = map(int, done[-1])
+    assert tried >= RUNS or time.monotonic() - began >= SECONDS
+    return {"seed": SEED, "inputs": tried, "kept": kept, "branches": branches}
 
 
 @pytest.mark.timeout(0)
@@ -50,11 +59,5 @@ def fuzzed(package: Path, name: str, corpus: Path, *flags: str) -> str:
 def test_no_guided_bytes_break_a_member(name: str, tmp_path: Path, uncompiled: Path) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    flags = [f"-seed={SEED}", "-max_len=2000", f"-artifact_prefix={tmp_path}/"]
-    said = fuzzed(uncompiled, name, corpus, f"-runs={RUNS}", *flags)
-    done = re.findall(r"#(\d+)\s+DONE\s+cov: (\d+) ft: \d+ corp: (\d+)/", said)
-    assert done, said[-4000:]
-    tried, branches, kept = map(int, done[-1])
-    assert tried >= RUNS
-    fuzzed(PACKAGE.parent, name, corpus, "-runs=0", *flags)
-    keep("guided", name, {"seed": SEED, "inputs": tried, "kept": kept, "branches": branches})
+    keep("guided", f"{name}, uncompiled", fuzzed(uncompiled, name, corpus, tmp_path))
+    keep("guided", f"{name}, {HOW}", fuzzed(PACKAGE.parent, name, corpus, tmp_path))

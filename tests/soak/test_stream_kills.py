@@ -18,8 +18,8 @@ from spark.deliver.kills import Stream, kill_while_it_commits, pairs, stream_pro
 from support.soak import RESULTS, keep
 
 A_ROUND, SEED = 4, 40
-LONG, SHORT = 16, 6
-"""Files of the first round, long enough for segments to be merged, and of the others."""
+LONG, SHORT = 16, 8
+"""Files of the first round, long enough for segments to be merged, and of the others: of both about four kills."""
 MINUTES = float(os.environ.get("THENCE_MINUTES", "8"))
 
 
@@ -63,7 +63,7 @@ def a_round(folder: Path, told: list[tuple[str, str]], number: int) -> dict[str,
             write_streams(folder, streams)
             jobs[-1].go()
             jobs.append(stream_process(folder))  # it starts Spark while the other one works
-            killed = kill_while_it_commits(jobs[-2], streams, random, most=2 if number else 4)
+            killed = kill_while_it_commits(jobs[-2], streams, random, most=1 if number else 4)
             if killed is None:
                 assert jobs[-2].ended()
                 break

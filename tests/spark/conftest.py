@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from thence.tables.engines.spark import archive
+from thence.tables.engines.spark.java import find_java
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -23,16 +26,30 @@ that came from Python again for every plan, in one thread: seconds for two hundr
 
 EARLY = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """for every JVM of these tests, those of commands and other programs too: most do little more than start"""
-os.environ.setdefault("JDK_JAVA_OPTIONS", EARLY)
+
+
+def early() -> str:
+    """Return the options of these JVMs. One whose class path is another does without the archive, and must not say so
+    where its caller reads what it prints."""
+    return " ".join([EARLY, "-Xlog:disable", *archive.options(find_java())])
+
+
+os.environ.setdefault("JDK_JAVA_OPTIONS", early())
 
 
 LONGEST = (
-    "test_audit",
-    "test_elsewhere",
     "test_plain_session",
-    "test_readme",
+    "test_into_database",
+    "test_causes",
+    "test_audit",
     "test_crash",
+    "test_cluster",
+    "test_into_lakehouse",
+    "test_frames",
+    "test_readme",
+    "test_elsewhere",
     "test_commands",
+    "test_pipeline",
     "test_java",
 )
 """files that go first, so that the two processes end together; each file is one process's (`--dist loadfile`)"""

@@ -1,13 +1,13 @@
 """A program: every operator in another kind of session, held against its twin in plain Python.
 
-    python tests/spark/elsewhere.py local[1] [EVENT_LOG_FOLDER]
+    python tests/spark/elsewhere.py connect EVENT_LOG_FOLDER
+    python tests/spark/elsewhere.py "connect streams"
+    python tests/spark/elsewhere.py local[1]
     python tests/spark/elsewhere.py local-cluster[2,1,1024]
-    python tests/spark/elsewhere.py connect [streams]
     python tests/spark/elsewhere.py sc://127.0.0.1:PORT     a server that runs already
 
-Given a folder, only audits are tried, with one large run, and Spark's event log is left there. One program for all
-operators, because starting such a session takes far longer than what is tried in it; streams are tried in the cluster,
-or if asked for.
+One program for all operators, because starting such a session takes far longer than what is tried in it. The server of
+Connect that is started here has one core.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GRID = "[grid]\nprotocol = ['ks', 'rst']\nprocesses = [3, 5]\nmessages = 40\nsee
 
 
 def session(kind: str, log: str | None) -> Any:
-    """Start a session of a kind."""
+    """Start a session of a kind, which leaves Spark's event log in a folder if one is named."""
     from pyspark.sql import SparkSession
 
     from thence.tables.engines.spark.java import find_java
@@ -42,9 +42,9 @@ def session(kind: str, log: str | None) -> Any:
     builder: Any = SparkSession.builder
     if kind.startswith("sc:"):
         return builder.remote(kind).getOrCreate()
-    if kind == "connect":
+    if kind.startswith("connect"):
         os.environ["SPARK_TESTING"] = "1"  # any free port: the default one may be taken
-        builder = builder.remote("local[2]")
+        builder = builder.remote("local[1]")
     else:
         builder = builder.master(kind)
     settings = {
@@ -76,8 +76,8 @@ def audit_one_large(spark: Any) -> None:
         check(findings(result), {events[0].run: whole})
 
 
-def audits(spark: Any, *, paths: bool = False) -> None:
-    """Audit many runs."""
+def audits(spark: Any) -> None:
+    """Audit many runs, and prove some violations."""
     from support.tables import check, expected, findings, frame, long_runs, small_runs
 
     from thence.spark import audit
@@ -85,8 +85,7 @@ def audits(spark: Any, *, paths: bool = False) -> None:
     runs = [*small_runs(6), *long_runs(1)]
     with audit(frame(spark, [e for some in runs for e in some]), chunk_rows=300) as result:
         check(findings(result), expected(runs))
-        if paths:
-            assert result.paths(result.violations.limit(3)).count() == 3
+        assert result.paths(result.violations.limit(3)).count() == 3
 
 
 def delivers(spark: Any) -> None:
@@ -220,18 +219,15 @@ def sweeps(spark: Any) -> None:
         assert len(files(here)) == 8
 
 
-def audits_and_paths(spark: Any) -> None:
-    """Audit many runs, and prove some violations."""
-    audits(spark, paths=True)
-
-
-def main(kind: str, more: str | None = None) -> None:
+def main(kind: str, log: str | None = None) -> None:
     """Try everything that belongs to a kind of session."""
-    log = None if more == "streams" else more
     spark = session(kind, log)
-    here = (audits, delivers, costs, sources) if kind == "connect" else (audits, delivers, streams, sweeps)
-    here = through_connect(spark) if kind.startswith("sc:") else here
-    for tried in (audits_and_paths, audit_one_large) if log else (streams, streamed_sources) if more else here:
+    kinds = {
+        "connect": (audit_one_large, audits, delivers, costs, sources),
+        "connect streams": (streams, streamed_sources),
+    }
+    here = kinds.get(kind, (audits, delivers, streams, sweeps))
+    for tried in through_connect(spark) if kind.startswith("sc:") else here:
         tried(spark)
         print(tried.__name__, "equal", flush=True)
     spark.stop()

@@ -25,7 +25,7 @@ def runs() -> list[Event]:
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """Two files of JSONL, one of them with a line that is no event, and a stray file."""
+    """Two files of JSONL, one of them with a line that is not an event, and a stray file."""
     folder = tmp_path / "trace"
     folder.mkdir()
     events = [replace(event, order=None) for event in runs()]

@@ -18,7 +18,7 @@ def run(folder: Path) -> list[tuple[str, int, str]]:
     """Run the pipeline, and return what it has ordered."""
     environment = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "tests" / "spark" / "yaml_reader"), str(ROOT / "src")]),
+        "PYTHONPATH": str(ROOT / "src"),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -1,4 +1,4 @@
-"""Every command of the README, word for word, in an empty folder, and the demo."""
+"""The README's stream, and commands one after the other in an empty folder that end with the demo."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 ALL = """
@@ -20,15 +23,40 @@ for command in json.loads(sys.argv[1]):
 """
 
 
-def test_commands_of_the_readme_and_the_demo(tmp_path: Path) -> None:
+COMMANDS = """
+thence simulate --protocol ks --processes 8 --messages 500 --trace run.jsonl --arrivals arrivals.jsonl
+thence audit run.jsonl
+thence deliver arrivals.jsonl --by stamp --out ordered
+thence cost run.jsonl --protocols ks,rst,ci-dc
+thence explore --protocol ks --processes 3 --messages 3
+thence reproduce ks98 --quick
+thence protocols
+thence simulate --protocol unordered --processes 5 --messages 60 --seed 3 --trace late.jsonl
+thence show late.jsonl
+thence demo --out demo --orders 400 --json demo.json
+"""
+
+
+def test_the_stream_of_the_readme(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "incoming").mkdir()
+    rows = [("paid", "ordered"), ("ordered", None), ("shipped", "packed")]
+    lines = [json.dumps({"event_id": name, "parent_id": cause, "account": 7}) for name, cause in rows]
+    (tmp_path / "incoming" / "0.json").write_text("\n".join(lines))
+    (block,) = re.findall(r"^```py\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    for folder in ("incoming", "checkpoint", "ordered"):  # Spark's JVM keeps the folder in which it was started
+        block = block.replace(f'"{folder}"', f'"{tmp_path}/{folder}"')
+    names: dict[str, Any] = {"spark": spark, "schema": "event_id string, parent_id string, account long"}
+    exec(compile(block, "README.md", "exec"), names)
+    query = names["query"]
+    query.processAllAvailable()
+    query.stop()
+    found = spark.read.parquet(str(tmp_path / "ordered")).orderBy("position").select("event_id", "position", "outcome")
+    assert list(map(tuple, found.collect())) == [("ordered", 1, "delivered"), ("paid", 2, "delivered")]
+
+
+def test_commands_and_the_demo(tmp_path: Path) -> None:
     """In one process, so that all of them share one Spark; `test_java` starts that one."""
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
-    (block,) = [text for language, text in blocks if not language and "thence audit" in text]
-    lines = [shlex.split(line) for line in block.splitlines() if line]
-    assert len(lines) > 4
-    assert all(line[0] == "thence" for line in lines)
-    commands = [line[1:] for line in lines if line[1:] != ["doctor"]]
-    commands.append(["demo", "--out", "demo", "--orders", "400", "--json", "demo.json"])
+    commands = [shlex.split(line)[1:] for line in COMMANDS.strip().splitlines()]
     ran = subprocess.run(
         [sys.executable, "-c", ALL, json.dumps(commands)], cwd=tmp_path, capture_output=True, text=True, check=False
     )

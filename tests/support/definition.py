@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from support.causal_walks import Causality, path, shortest
 from thence.core.model.events import Event, order_of
 from thence.core.model.order import Copied, Execution, Judgement, RowPlace, Violation, by_label, judge, usable
-from thence.tables.explain.causality import Causality
-from thence.tables.explain.sentence import PathStep, path, shortest
+from thence.tables.explain.sentence import PathStep
 from thence.tables.judge.result import (
     ABSENT,
     COLUMNS,
@@ -29,7 +29,7 @@ from thence.tables.judge.result import (
 
 
 class DefinitionFindings(Findings):
-    """What the definition says of some events; `refused` are rows that are no events."""
+    """What the definition says of some events; `refused` are rows that are not events."""
 
     def __init__(
         self,

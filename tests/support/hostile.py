@@ -75,7 +75,7 @@ def inputs(name: str, rng: Random, seeds: int) -> Iterator[tuple[Roster, bytes]]
 
 
 def survives(name: str, data: bytes, roster: Roster) -> bool:
-    """Decode; tell whether it was a stamp. A stamp encodes back to the same bytes; all else is a `PeerError`."""
+    """Decode; return whether it was a stamp. A stamp encodes back to the same bytes; all else is a `PeerError`."""
     protocol = REGISTRY[name].protocol
     try:
         copy = decode(protocol, data, roster, destination=0, source=0)

@@ -80,7 +80,7 @@ class MemoryNetwork:
         wire.sessions.append(waits.connect(wire.channels[1], None))
 
     def connected(self, first: int, second: int) -> bool:
-        """Tell whether there is a connection between two positions."""
+        """Return whether there is a connection between two positions."""
         return any(sorted((first, second)) == sorted(wire.ends) for wire in self.wires)
 
     def cut(self, wanted: Callable[[Wire], bool]) -> None:
@@ -339,6 +339,8 @@ class World:
             assert event.run == "run/hops"
             assert event.index == index.get(event.process, 0) + 1
             index[event.process] = event.index
+            if event.kind == "internal":  # whom the process trusts
+                continue
             if event.kind == "send":
                 assert event.message not in sent
                 sent[event.message] = event.destinations
@@ -383,7 +385,7 @@ def needed(core: Core) -> set[int]:
 
 
 def causes_first(events: list[Event]) -> bool:
-    """Tell whether, as ordered, every send comes before its deliveries and every process's rows ascend."""
+    """Return whether, as ordered, every send comes before its deliveries and every process's rows ascend."""
     sent: set[str | None] = set()
     index: dict[str, int] = {}
     for event in events:

@@ -36,20 +36,8 @@ BULK, PIECES = 2000, 12
 HEAVY = 200, 113
 """a send whose number leaves this remainder has 10 to 30 MB"""
 
-POINTS = (
-    "before-commit",
-    "after-commit",
-    "before-acknowledgement",
-    "after-acknowledgement",
-    "before-hand-over",
-    "after-hand-over",
-    "before-done",
-    "after-done",
-    "before-snapshot",
-    "after-snapshot",
-    "before-checkpoint",
-    "after-checkpoint",
-)
+PASSED = ("commit", "acknowledgement", "hand-over", "done", "snapshot", "checkpoint")
+POINTS = tuple(f"{when}-{what}" for what in PASSED for when in ("before", "after"))
 
 
 class KillPoint:

@@ -187,7 +187,7 @@ class Fleet:
         return f"{name}: {sent} sent, {answer} {self.errors(name)}"
 
     def all_sent(self) -> bool:
-        """Tell whether everybody has sent all."""
+        """Return whether everybody has sent all."""
         files = [self.folder / f"{name}.witness.sent" for name in self.running]
         return all(file.exists() and len(file.read_bytes()) >= self.sends for file in files)
 
@@ -204,7 +204,7 @@ class Fleet:
         return found
 
     def delivered(self) -> bool:
-        """Tell whether everybody has sent all, and nothing is on its way or held anywhere."""
+        """Return whether everybody has sent all, and nothing is on its way or held anywhere."""
         answers = self.answers() if self.all_sent() else None
         if answers is None or any(answer["held"] for answer in answers):
             return False
@@ -215,7 +215,7 @@ class Fleet:
         return all(came[pair] == number for pair, number in sent.items() if set(pair) <= set(self.running))
 
     def done(self) -> bool:
-        """Tell whether the applications have dealt with everything, too."""
+        """Return whether the applications have dealt with everything, too."""
         answers = self.answers() if self.delivered() else None
         return answers is not None and not any(answer["inbox"] for answer in answers)
 

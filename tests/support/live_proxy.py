@@ -116,7 +116,7 @@ class Proxies:
                     side.delay = max(side.delay, seconds)  # never shorter: bytes must not overtake each other
 
     def swallow(self, chance: Random | None = None, share: float = 1.0) -> None:
-        """Let connections there are, all or a share, take bytes and give none, for ever; later ones are not touched."""
+        """Let connections there are, all or a share, take bytes and give none, forever; later ones are not touched."""
         done = threading.Event()
 
         def still() -> None:

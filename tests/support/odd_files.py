@@ -353,7 +353,7 @@ CORPUS: tuple[OddFile, ...] = (
         reasons=("not JSON that we read: nested more than 200 levels deep",), **_UNKNOWN,
     ),
     OddFile(
-        "a row that is no event, in a file of several runs", "it counts in the run it names",
+        "a row that is not an event, in a file of several runs", "it counts in the run it names",
         _two_runs(b'{"run":"s","process":"q","index":0,"kind":"internal"}'),
         exit=1, verdict="unknown", runs={"r": "causal", "s": "unknown"}, ours=7,
         reasons=("index is 0; indexes count from 1",),
@@ -444,7 +444,7 @@ CORPUS: tuple[OddFile, ...] = (
     OddFile("a hundred JSON lines without a column that is needed", "refused at once, with the columns that they have",
             _bytes(lambda good: b'{"run":"r","pid":"a","index":1,"kind":"internal"}\n' * 100),
             reasons=("none of its first 100 rows has process; found: index, kind, pid, run; ",), **_REFUSED),
-    OddFile("a row of Parquet that is no event", "the row is set aside, by its number", _table(_set("index", 4, 0)),
+    OddFile("a row of Parquet that is not an event", "the row is set aside, by its number", _table(_set("index", 4, 0)),
             ours=4, reasons=("index is 0; indexes count from 1",), **_UNKNOWN),
     OddFile("a row of Parquet without a run", "the row is set aside; every run of its file is unknown",
             _table(_set("run", 4, None)), ours=4, reasons=("run is missing",), **_UNKNOWN),

@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
+
 GOOD: dict[str, object] = {
     "run": "r", "process": "a", "index": 1, "kind": "internal", "message": None, "destinations": None, "label": None,
     "order": 1,
@@ -52,13 +54,8 @@ TYPES: dict[str, tuple[str, object, str]] = {
     "numbers in a list": ("destinations", [4], "an entry of destinations is 4; a string is accepted"),
 }
 """A column, a value of another type, and the reason; Parquet and Arrow tables have one type for all rows."""
-SCHEMA = pa.schema(
-    [
-        ("run", pa.string()), ("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()),
-        ("message", pa.string()), ("destinations", pa.list_(pa.string())), ("label", pa.string()),
-        ("order", pa.int64()),
-    ]
-)  # fmt: skip
+SCHEMA = pa.schema(list(arrow_schema(nullable=True))[:8])
+"""the columns of the trace table up to `order`"""
 
 
 def rows_with(odd: Mapping[str, object]) -> list[dict[str, object]]:

@@ -57,7 +57,7 @@ def run(step: Step, names: dict[str, object]) -> str:
 
 
 def same(wanted: str, said: str) -> bool:
-    """Tell whether a step printed what the page shows."""
+    """Return whether a step printed what the page shows."""
     lines = [".*" if line == "..." else pattern(line) for line in stripped(wanted)]
     return re.fullmatch("\n".join(lines), "\n".join(stripped(said)), re.DOTALL) is not None
 

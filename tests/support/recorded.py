@@ -9,10 +9,11 @@ from pathlib import Path
 from thence.core.model.events import Event
 from thence.core.model.order import Judgement, by_run, judge
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
+from thence.tables.files.checked_batches import located
 from thence.tables.files.formats import Format
 from thence.tables.files.jsonl import Called, Located, broken_off, called_in, located_line
 from thence.tables.files.line_reader import lines as read_lines
-from thence.tables.files.parquet_reader import located_row_group
+from thence.tables.files.parquet_reader import read_row_group
 from thence.tables.files.read import Trace
 from thence.tables.files.source import BROKEN, Quarantined
 from thence.tables.files.splits import Split, open_split
@@ -60,7 +61,14 @@ def located_rows(split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, nee
     Unless `needs`, what a kind of row needs is left to the judge of its run.
     """
     if split.format == "parquet":
-        yield from located_row_group(split, columns, needs=needs)
+        table = read_row_group(split, columns)
+        if isinstance(table, Quarantined):
+            yield table
+            return
+        first = split.first
+        for batch in table.to_batches():
+            yield from located(batch, split.file, first, needs=needs)
+            first += len(batch)
         return
     try:
         with open_split(split) as stream:

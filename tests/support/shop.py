@@ -43,7 +43,7 @@ def empty() -> State:
 
 
 def consistent(state: State) -> bool:
-    """Tell whether every reference finds its row."""
+    """Return whether every reference finds its row."""
     return all(
         row[column] is None or row[column] in state[parent]
         for table, column, parent in REFERS

@@ -11,9 +11,9 @@ from typing import Any
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.base import Member
-from thence.core.protocols.history import SenderHistory
+from thence.core.protocols.history import SenderHistory, _PastShape
 from thence.core.protocols.timestamp_vectors import PACKED_ROW
-from thence.core.protocols.wire import MOST_LABEL_BYTES, VERSIONS
+from thence.core.protocols.wire import MOST_LABEL_BYTES, VERSIONS, CopyShape
 from thence.core.wire.codec import (
     INT,
     MASK,
@@ -294,10 +294,26 @@ class Slow:
             if last > LARGEST:
                 raise PeerError("too large")
             return table
-        start_of_sets = self.length()  # a past of `history`
+        if isinstance(shape, CopyShape):
+            kind, label = self.kind_and_label(list(shape.kinds))
+            sender, count, source, here = self.process(), self.number(), self.process(), self.process()
+            mask = self.mask()
+            return Copy(sender, count, mask, source, here, self.read(shape.kinds[kind]), label, kind)
+        assert isinstance(shape, _PastShape), f"there is no slow reader of {shape}"
+        start_of_sets = self.length()
         start = self.at
         masks = tuple(self.mask() for _ in range(start_of_sets))
         return SenderHistory(masks, self.data[start : self.at])
+
+    def kind_and_label(self, kinds: list[str]) -> tuple[str, str | None]:
+        head = self.number()
+        if head >> 1 >= len(kinds):
+            raise PeerError("unknown kind")
+        start = self.at
+        label = self.read(TEXT) if head & 1 else None
+        if self.at - start > MOST_LABEL_BYTES + 2:
+            raise PeerError("a label that is too long")
+        return kinds[head >> 1], label
 
 
 def slow_decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None) -> Copy:
@@ -309,15 +325,7 @@ def slow_decode(protocol: type[Member], data: bytes, roster: Roster, *, destinat
         raise PeerError("another roster")
     slow = Slow(data, len(known[0]))
     slow.at = 2 + HASH_BYTES
-    head = slow.number()
-    kinds = list(protocol.kinds)
-    if head >> 1 >= len(kinds):
-        raise PeerError("unknown kind")
-    start = slow.at
-    label = slow.read(TEXT) if head & 1 else None
-    if slow.at - start > MOST_LABEL_BYTES + 2:
-        raise PeerError("a label that is too long")
-    kind = kinds[head >> 1]
+    kind, label = slow.kind_and_label(list(protocol.kinds))
     if source is None and kind != MESSAGE:
         raise PeerError("a protocol message without its source")
     sender, count, destinations = slow.process(), slow.number(), slow.mask()

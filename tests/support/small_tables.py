@@ -1,7 +1,7 @@
 """Forty small tables of arrivals, and what delivery makes of each, for every kind of input.
 
 A table is written as its rows: `c<a|b@7` is the row of id `c` with the causes `a` and `b` that arrived as number 7.
-Without a number a row arrives where it stands; `-` is no id, `c<` an empty text of causes and `c` a null.
+Without a number a row arrives where it stands; `-` is not an id, `c<` an empty text of causes and `c` a null.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ NUMBERS = {
     "numbers backwards": "300<20 20<1 1",
     "numbers, one lost": "7<8 9",
 }
-"""Tables whose ids are whole numbers, the causes of another width."""
+"""Tables whose ids are whole numbers, the causes of another type."""
+NUMBER_TYPES = {"another width": pa.int16(), "floats": pa.float64()}
+"""Types of causes beside whole numbers; pandas has floats where a value of a column is missing."""
 OTHER_TYPES: dict[str, tuple[pa.DataType, pa.DataType]] = {
     "texts and numbers": (pa.string(), pa.int64()),
     "numbers and texts": (pa.int64(), pa.string()),
-    "numbers and fractions": (pa.int64(), pa.float64()),
 }
 """Types of ids and causes that are never equal: the table is refused. The rows are `1` and `2<1`."""
 AT = dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.timezone(dt.timedelta(hours=-3)))

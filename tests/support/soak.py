@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from thence.core.wire import reader_cy
+
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "soak" / "results"
+HOW = "compiled" if reader_cy.__file__.endswith((".so", ".pyd")) else "uncompiled"
 
 
 def first(ordinary: int, values: Sequence[Any]) -> list[Any]:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from support.traces import Knobs, random_trace
 from thence.core.model.events import Event
 from thence.core.model.order import Judgement, judge
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
 from thence.tables.judge.coded_rows import KIND_CODES, NORMAL
 
 
@@ -67,18 +68,8 @@ def as_found(rows: list[dict[str, object]]) -> dict[str, object]:
     return result | picked
 
 
-SCHEMA = pa.schema(
-    [
-        ("run", pa.string()),
-        ("process", pa.string()),
-        ("index", pa.int64()),
-        ("kind", pa.string()),
-        ("message", pa.string()),
-        ("destinations", pa.list_(pa.string())),
-        ("label", pa.string()),
-        ("order", pa.int64()),
-    ]
-)
+SCHEMA = pa.schema(list(arrow_schema(nullable=True))[:8])
+"""the columns of the trace table up to `order`"""
 
 
 def frame(spark: Any, events: Sequence[Event], *, order: bool = True, folder: Path | None = None) -> Any:

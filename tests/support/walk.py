@@ -161,7 +161,7 @@ class Walk:
 
     @property
     def deadlocked(self) -> bool:
-        """Tell whether sends were still held back when the network was empty."""
+        """Return whether sends were still held back when the network was empty."""
         return any(pending.what == "send" for _, pending in self.stuck)
 
     @property

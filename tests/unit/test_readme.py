@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from support.pages import run_page
+from support.pages import run, run_page, same, steps
 from support.some import some
 
 from thence import audit
-from thence.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/reference/protocols.md", "docs/how-to/show.md")
@@ -40,13 +38,19 @@ def test_the_landing_page_shows_what_it_says(tmp_path: Path, monkeypatch: pytest
     assert run_page(ROOT / "docs" / "index.md") == 1
 
 
-def test_the_quick_start_finds_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_prints_what_the_readme_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text()
+    (rows,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "monday.jsonl").write_text(rows)
+    (step,) = (step for step in steps(text) if step.language == "console")
+    assert step.source == "thence audit monday.jsonl"
+    assert same(step.printed, run(step, {}))
+
+
+def test_the_readme_installs_from_the_index() -> None:
     (block,) = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    install, simulate, judge = (shlex.split(line) for line in block.splitlines())
-    assert install[:2] == ["pip", "install"]
-    assert main(simulate[1:]) == 0
-    assert main(judge[1:]) == 1
+    assert block == 'pip install "thence[cli]"\n'
 
 
 def test_the_events_shown_are_a_trace(tmp_path: Path) -> None:
@@ -64,6 +68,19 @@ def test_sizes_are_the_measured_ones() -> None:
     packages = measured["all"]["packages"]
     large = [round(packages[name]) for name in ("pyarrow", "pyspark")]
     assert "pyarrow is {} MB, pyspark {})".format(*large) in section
+
+
+def test_bytes_of_state_are_the_measured_ones() -> None:
+    page = " ".join((ROOT / "docs" / "how-to" / "stream.md").read_text().split())
+    said = re.search(
+        r"takes (\d+) bytes of memory and (\d+) of the state store, a fingerprint of one (\d+) and (\d+), "
+        r"a held row of 175 characters (\d+) and (\d+), and a key (\d+) and (\d+)",
+        page,
+    )
+    assert said is not None
+    measured = json.loads((ROOT / "benchmarks/deliver/results/state.json").read_text())
+    kinds = [row[f"bytes in {where}"] for row in measured.values() for where in ("memory", "the state store")]
+    assert list(map(int, said.groups())) == [round(each) for each in kinds]
 
 
 def test_relative_links_lead_somewhere() -> None:

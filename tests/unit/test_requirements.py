@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 FILES = ["runtime.txt", "dev.txt"]
 OURS = {"thence", "support", "conftest", "papers", "explorer"}
-ELSEWHERE = {"polars"}
-"""yardsticks of benchmarks that run in an environment of their own, as they say"""
+ELSEWHERE = {"polars", "ag_ui", "ag_ui_langgraph", "langchain_core", "langgraph"}
+"""of programs that run in an environment of their own, as they say: yardsticks of benchmarks, recorders of samples"""
 
 
 def pins(name: str) -> list[str]:

@@ -169,7 +169,7 @@ def imports(sources: Mapping[str, str]) -> set[tuple[str, str]]:
 
 
 def counterparts(modules: set[str]) -> bool:
-    """Tell whether two modules offer one function each by intention: on both engines, or typed and as a loop in C."""
+    """Return whether two modules offer one function each by intention: on both engines, or typed and as a loop in C."""
     loops = {module for module in modules if module.endswith("_cy")}
     on_spark = {module for module in modules if ".engines.spark." in module}
     return len(modules) == 2 and (len(loops) == 1 or len(on_spark) == 1)
@@ -194,7 +194,7 @@ def confused(sources: Mapping[str, str]) -> dict[str, set[str]]:
 
 
 def never_empty(iterable: ast.expr) -> bool:
-    """Tell whether a loop runs for sure: over a literal, a constant, a range, or what `support.some` lets through."""
+    """Return whether a loop runs for sure: over a literal, a constant, a range, or what `support.some` lets through."""
     if isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name):
         made = iterable.func.id in ("enumerate", "reversed", "sorted", "list", "product", "permutations", "zip")
         return iterable.func.id in ("some", "range") or (made and all(map(never_empty, iterable.args)))
@@ -213,7 +213,7 @@ def never_empty(iterable: ast.expr) -> bool:
 
 
 def checks(statement: ast.stmt) -> bool:
-    """Tell whether a statement of a test checks something whenever it is run; what is called `check` is trusted to."""
+    """Return whether a statement of a test always checks something; functions called `check` are trusted to."""
     if isinstance(statement, ast.With | ast.AsyncWith):
         return any("raises" in ast.unparse(each) for each in statement.items) or any(map(checks, statement.body))
     if isinstance(statement, ast.For | ast.AsyncFor):

@@ -118,6 +118,43 @@ def merge_a_batch(spark: Any, kind: str, folder: Path) -> None:
                format=kind)  # fmt: skip
 
 
+def other_stream(spark: Any, kind: str, folder: Path, name: str, on: list[str]) -> str:
+    """Merge rows that are not in a table by a stream with a checkpoint of its own; return why that fails."""
+    write_others(folder / "other")
+    records = spark.readStream.schema(SCHEMA).json(str(folder / "other"))
+    return _refused(spark, kind, folder, name, on, records, folder / f"checkpoint-other-{name}")
+
+
+def other_batch(spark: Any, kind: str, folder: Path, name: str, on: list[str]) -> str:
+    """Merge the same rows as a batch; return why that fails."""
+    return _refused(spark, kind, folder, name, on, spark.read.schema(SCHEMA).json(str(folder / "other")))
+
+
+def write_others(folder: Path) -> None:
+    """Write messages of an account that the chains have, none of theirs."""
+    folder.mkdir(exist_ok=True)
+    rows = [{"account": "a0", "message": f"other-{number}", "arrival": number} for number in range(2)]
+    (folder / "rows.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _refused(
+    spark: Any, kind: str, folder: Path, name: str, on: list[str], records: Any, checkpoint: Path | None = None
+) -> str:
+    from thence.spark import deliver, into_table
+
+    ordered = deliver(records, "depends_on", key=["account"]).selectExpr("*", *["'last' AS kind"][: len(on)])
+    trigger = None if checkpoint is None else {"availableNow": True}
+    try:
+        query = into_table(
+            ordered, table(kind, folder, name), mode="merge", on=on, checkpoint=checkpoint, trigger=trigger
+        )
+        if query is not None:
+            query.awaitTermination()
+    except Exception as error:
+        return str(error)
+    return "written"
+
+
 def newest_rows(spark: Any, kind: str, folder: Path) -> dict[str, str]:
     """Return the message that stands for each account in the table of newest rows."""
     return {row["account"]: row["message"] for row in spark.table(table(kind, folder, "newest")).collect()}

@@ -8,6 +8,7 @@ lakehouse for this Spark, tables are filled and read back as arrivals.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -70,33 +71,72 @@ def lakehouse(spark: Any, kind: str, folder: Path) -> None:
         expect(lake.check(spark, kind, folder, mode, **CHAINS), right)
     lake.merge_a_batch(spark, kind, folder)
     expect(lake.check(spark, kind, folder, "merge", **CHAINS), right)
-    expect(lake.newest_rows(spark, kind, folder), {f"a{n}": f"a{n}-{CHAINS['length'] - 1}" for n in range(3)})
+    newest = {f"a{n}": f"a{n}-{CHAINS['length'] - 1}" for n in range(3)}
+    expect(lake.newest_rows(spark, kind, folder), newest)
+    spark.sparkContext.setLogLevel("OFF")  # Spark would print the errors that are meant, here and in the last step
+    for name, on in (("merge", []), ("newest", ["kind"])):  # by a new checkpoint, and as a batch
+        for written in (lake.other_stream, lake.other_batch):
+            failed = written(spark, kind, folder, name, on)
+            assert "another checkpoint or batch has filled it" in failed, (name, failed)
+    expect(lake.check(spark, kind, folder, "merge", **CHAINS), right)
+    expect(lake.newest_rows(spark, kind, folder), newest)
     expect(lake.delivered_changes(spark, kind, folder), [("a", "a1", 1), ("a", "a2", 2), ("a", "a3", 3)])
 
 
 def whole_transactions(spark: Any, kind: str, folder: Path) -> None:
     """Write whole transactions, cut off twice between the tables; what a reader sees is the source after a commit."""
-    spark.sparkContext.setLogLevel("OFF")  # Spark would print the errors that are meant; this is the last step
-    shop = whole.write_records(folder / "shop", commits=8, files=2)
+    shop = whole.write_records(folder / "shop", commits=12, files=3)
+    later = folder / "shop" / "in" / "2.parquet"
+    later.rename(folder / "later")
     place = 0
     for number in (3, 4, 0):
         with whole.cut_off(number, whole.cut):
-            query = whole.start(spark, kind, folder / "shop")
-            failed = ""
-            try:
-                query.awaitTermination()
-            except Exception as error:
-                failed = str(error)
+            failed = ended(whole.start(spark, kind, folder / "shop"))
         expect("Cut" in failed, number > 0)
         place = whole.reached(shop, whole.look(spark, kind, folder / "shop"), place)
         if kind == "iceberg":  # through a catalog that keeps tables, of which it has just forgotten the positions
             spark.sql("REFRESH TABLE kept.db.whole_positions")
             place = whole.reached(shop, whole.look(spark, kind, folder / "shop", "kept."), place)
-    expect(place, len(shop.states) - 1)
+    assert 0 < place < len(shop.states) - 1
+    (folder / "later").rename(later)
+    other_checkpoints(spark, kind, folder / "shop", shop, place)
     order = {"id": 1, "customer": 1, "total": 1}
     for after, reason in ((order | {"note": "new"}, "lacks the column note"), (order | {"total": "many"}, "MALFORMED")):
         found = whole.refused(spark, kind, folder / "shop", after)
         assert reason in found, found
+
+
+def other_checkpoints(spark: Any, kind: str, folder: Path, shop: Any, place: int) -> None:
+    """Begin again on tables that are filled: what would lose changes is refused, and what is offered loses none."""
+    _, positions = whole.names(kind, folder)
+    (row,) = spark.table(positions).collect()
+    ends = [json.loads(each.value)["id"] for each in shop.records if '"END"' in (each.value or "")]
+    later = int(ends[-2].partition(":")[2])  # the last transaction alone comes behind it
+    for checkpoint, since in (("b", None), ("c", later)):
+        failed = ended(whole.start(spark, kind, folder, checkpoint, since))
+        assert f"up to {row['thence_since']}; with" in failed, (since, failed)
+        expect(whole.reached(shop, whole.look(spark, kind, folder), place), place)
+    for number in (2, 4, 0):  # cut off when the row of the earlier stream is closed, and before a table
+        with whole.cut_off(number, whole.cut):
+            failed = ended(whole.start(spark, kind, folder, "d", row["thence_since"]))
+        expect("Cut" in failed, number > 0)
+        place = whole.reached(shop, whole.look(spark, kind, folder), place)
+    expect(place, len(shop.states) - 1)
+    failed = ended(whole.start(spark, kind, folder))
+    assert "a stream with another checkpoint goes on with shop" in failed, failed
+    expect(whole.reached(shop, whole.look(spark, kind, folder), place), place)
+    spark.sql(f"DELETE FROM {positions}")
+    expect(ended(whole.start(spark, kind, folder, "e")), "")
+    expect(whole.look(spark, kind, folder), shop.states[-1])
+
+
+def ended(query: Any) -> str:
+    """Wait for a stream; return why it failed, if it did."""
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        return str(error)
+    return ""
 
 
 def expect(found: object, wanted: object) -> None:

@@ -71,16 +71,18 @@ def names(kind: str, folder: Path) -> tuple[dict[str, str], str]:
     )
 
 
-def start(spark: Any, kind: str, folder: Path) -> Any:
+def start(
+    spark: Any, kind: str, folder: Path, checkpoint: str = "checkpoint-whole", since: str | int | None = None
+) -> Any:
     """Start a stream that ends with what is there."""
     from thence.spark import deliver, into_lakehouse
     from thence.spark.sources import from_changes
 
     tables, positions = names(kind, folder)
     records = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    ordered = deliver(from_changes(records), "depends_on", key=["destination"], shards=1)
+    ordered = deliver(from_changes(records, since=since), "depends_on", key=["destination"], shards=1)
     return into_lakehouse(
-        ordered, tables, positions=positions, columns=COLUMNS, format=kind, checkpoint=folder / "checkpoint-whole",
+        ordered, tables, positions=positions, columns=COLUMNS, format=kind, checkpoint=folder / checkpoint,
         trigger={"availableNow": True},
     )  # fmt: skip
 
@@ -115,7 +117,7 @@ def refused(spark: Any, kind: str, folder: Path, after: Any) -> str:
     ordered = deliver(from_changes(spark.createDataFrame(records, SCHEMA)), "depends_on", key=["destination"])
     before = spark.table(tables["public.orders"]).count()
     try:
-        batch_writer(tables, positions)(ordered, 0)
+        batch_writer(tables, positions, lambda _: "other")(ordered, 0)
     except Exception as error:
         assert spark.table(tables["public.orders"]).count() == before
         return str(error)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -69,7 +70,9 @@ def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
     for name in verbs:
         verb = import_module(f"thence.cli.{name.replace('-', '_')}")
         example = verb.EXAMPLE.replace("[", r"\[")  # typer reads markup here
-        app.command(name, epilog=f"Example: {example}", rich_help_panel=panels[name])(talking(verb.command))
+        paragraphs = inspect.cleandoc(verb.command.__doc__).split("\n\n")
+        text = "\n\n".join(" ".join(each.split()) for each in paragraphs)  # typer would keep the lines of the source
+        app.command(name, help=text, epilog=f"Example: {example}", rich_help_panel=panels[name])(talking(verb.command))
     return app
 
 

@@ -1,6 +1,6 @@
 """What every verb shares: where its result goes and how progress shows.
 
-Law: stdout carries the result and nothing else; progress and errors go to stderr. With `--json -` the JSON is the
+Invariant: stdout carries the result and nothing else; progress and errors go to stderr. With `--json -` the JSON is the
 result, and what is meant for people moves to stderr.
 """
 
@@ -18,9 +18,10 @@ from functools import wraps
 from itertools import islice
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar, get_args
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
 from thence.cli._console import Console
 from thence.cli._packages import require_packages
@@ -54,39 +55,43 @@ SHOWN = 20
 """Rows of each table that a terminal shows; `--json` has all."""
 CORES = os.cpu_count() or 1
 """The default of `--cores`, as in the library: all cores."""
-SparkCores = Annotated[int, typer.Option(help="Cores of the embedded Spark session.", min=1, show_default="all")]
+SparkCores = Annotated[
+    int, typer.Option(help="Number of cores of the embedded Spark session.", min=1, show_default="all")
+]
 """The `--cores` of verbs that may start Spark: declare `cores: SparkCores = CORES`."""
 
+
+def _pairs(option: str, accepted: str) -> Callable[[str], dict[str, str]]:
+    """Return what reads `FIRST=SECOND,...`, the value of an option."""
+
+    def read(given: str) -> dict[str, str]:
+        pairs = [part.partition("=") for part in given.split(",")]
+        for first, sign, _ in pairs:
+            if not (first.strip() and sign):
+                raise MisuseError(f"{option} {given}: {accepted}")
+        return {first.strip(): second.strip() for first, _, second in pairs}
+
+    return read
+
+
 ColumnsOption = Annotated[
-    str | None,
-    typer.Option(metavar="OURS=YOURS,...", help="Your names for our columns; OURS= if you have no such column."),
+    dict[str, str] | None,
+    typer.Option(
+        metavar="OURS=YOURS,...",
+        help="Your names for our columns, as in message=event_id; OURS= if there is no such column.",
+        parser=_pairs("--columns", "OURS=YOURS,... is accepted, as in message=event_id"),
+    ),
 ]
-"""The `--columns` of verbs that read tables of others: declare `columns: ColumnsOption = None`, ask `named_columns`."""
-
-
+"""The `--columns` of verbs that read tables of others: declare `columns: ColumnsOption = None`."""
 KindsOption = Annotated[
-    str | None,
-    typer.Option(metavar="YOURS=OURS,...", help="Other words for the values of kind, as in PRODUCED=send."),
+    dict[str, str] | None,
+    typer.Option(
+        metavar="YOURS=OURS,...",
+        help="Your words for the values of kind, as in PRODUCED=send.",
+        parser=_pairs("--kinds", "YOURS=OURS,... is accepted, as in PRODUCED=send"),
+    ),
 ]
-"""The `--kinds` of verbs that read traces of others: declare `kinds: KindsOption = None`, ask `named_kinds`."""
-
-
-def named_columns(columns: str | None) -> dict[str, str]:
-    """Read `--columns`: what the caller calls each column of ours that is named; nothing: there is no such column."""
-    return _pairs(columns, "--columns", "OURS=YOURS,... is accepted, as in message=event_id")
-
-
-def named_kinds(kinds: str | None) -> dict[str, str]:
-    """Read `--kinds`: the caller's words for values of `kind`, each with ours."""
-    return _pairs(kinds, "--kinds", "YOURS=OURS,... is accepted, as in PRODUCED=send")
-
-
-def _pairs(given: str | None, option: str, accepted: str) -> dict[str, str]:
-    pairs = [] if given is None else [part.partition("=") for part in given.split(",")]
-    for first, sign, _ in pairs:
-        if not (first.strip() and sign):
-            raise MisuseError(f"{option} {given}: {accepted}")
-    return {first.strip(): second.strip() for first, _, second in pairs}
+"""The `--kinds` of verbs that read traces of others: declare `kinds: KindsOption = None`."""
 
 
 def by_reason(rows: Iterable[Mapping[str, object]]) -> dict[str, tuple[int, Mapping[str, object]]]:
@@ -107,13 +112,14 @@ def _where(row: Mapping[str, object]) -> tuple[str, int]:
 def lines_by_reason(reasons: Mapping[str, tuple[int, Mapping[str, object]]], limit: int) -> Iterator[str]:
     """Yield a line for each reason for which rows were set aside, `limit` at most."""
     for reason, (count, row) in islice(reasons.items(), limit):
-        alone = f"set aside: {_place(row)}: {reason}"
-        yield alone if count == 1 else f"set aside, {count:,} rows: {reason}; the first: {_place(row)}"
+        alone = f"set aside: {place_of_row(row)}: {reason}"
+        yield alone if count == 1 else f"set aside, {count:,} rows: {reason}; the first: {place_of_row(row)}"
     if more := sum(count for count, _ in islice(reasons.values(), limit, None)):
         yield f"... and {more:,} more rows set aside for other reasons; --json has them all"
 
 
-def _place(row: Mapping[str, object]) -> str:
+def place_of_row(row: Mapping[str, object]) -> str:
+    """Return where a row stands: in its file, or in its run."""
     if row.get("file"):
         return f"{row['file']}:{row['line']}" if row.get("line") is not None else str(row["file"])
     return f"run {row.get('run')}, process {row.get('process')}, index {row.get('index')}"
@@ -186,22 +192,28 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
             _talk = Talk.PLAIN
 
     _grouped(own.parameters, verb.__module__.rpartition(".")[2])
+    for parameter in own.parameters.values():
+        _named_value(parameter)
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in (("quiet", Quiet), ("verbose", Verbose))
     ]
-    spoken.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+    shown = sorted(
+        [*own.parameters.values(), *more], key=_panel
+    )  # help lists groups in the order of their first option
+    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown]
+    spoken.__signature__ = own.replace(parameters=keywords)  # type: ignore[attr-defined]
     return spoken
 
 
 PANELS = {
     "Input": ("format", "form", "pattern", "delimiter", "columns", "kinds"),
-    "Ordering": ("by", "id", "causes", "separator", "roster", "key"),
+    "Ordering": ("id", "causes", "separator", "key", "by", "roster", "known"),
     "Waiting": (
         "policy", "after_rows", "after_seconds", "held_limit", "when_full", "max_jump", "remember", "filter_limit",
     ),
     "Stream": (
-        "stream", "once", "checkpoint", "files_per_batch", "wait_seconds", "idle_seconds", "ttl_seconds", "shards",
+        "stream", "checkpoint", "once", "files_per_batch", "wait_seconds", "idle_seconds", "ttl_seconds", "shards",
     ),
     "Output": ("out", "overwrite", "page", "paths", "json_file"),
 }  # fmt: skip
@@ -218,6 +230,30 @@ def _grouped(parameters: Mapping[str, inspect.Parameter], verb: str) -> None:
             option = declared(parameters[name]) if name in parameters else None
             if option is not None:
                 option.rich_help_panel = panel
+
+
+def _panel(parameter: inspect.Parameter) -> tuple[int, int]:
+    """Return the place of an option's group in the help, and of the option in it; ungrouped options come first."""
+    option = declared(parameter)
+    if option is None or option.rich_help_panel not in PANELS:
+        return -1, 0
+    names = PANELS[option.rich_help_panel]
+    return list(PANELS).index(option.rich_help_panel), (*names, parameter.name).index(parameter.name)
+
+
+def _named_value(parameter: inspect.Parameter) -> None:
+    """Name the value of an option or argument, where its declaration does not: the help would show Python's type."""
+    kind, *declarations = get_args(parameter.annotation) or (parameter.annotation,)
+    for each in declarations:
+        if isinstance(each, ArgumentInfo) and each.metavar is None:
+            each.metavar = parameter.name.upper()
+        if isinstance(each, OptionInfo) and each.metavar is None:
+            kinds = {part for part in (kind, *get_args(kind)) if isinstance(part, type)}
+            each.metavar = next((VALUES[part] for part in VALUES if part in kinds), None)
+
+
+VALUES = {float: "NUMBER", int: "N", str: "TEXT"}
+"""What the value of an option is called in the help, by its type; flags and choices are left to typer."""
 
 
 def as_option(argument: Argument, parameters: Mapping[str, inspect.Parameter]) -> str:
@@ -309,9 +345,9 @@ def shows_progress() -> bool:
 
 @contextmanager
 def working(what: str) -> Iterator[Callable[[str], None]]:
-    """Show that `what` is going on, and for how long, on a terminal; say nothing when piped or quiet.
+    """Show on a terminal that `what` is in progress, and for how long; show nothing when piped or quiet.
 
-    Hand out what is called with what to say instead.
+    Yields a function that changes the text.
     """
     if not shows_progress():
         yield lambda stage: None
@@ -350,7 +386,7 @@ SILENT_SECONDS = 2.0
 
 @contextmanager
 def counted() -> Iterator[Callable[[str, int, int | None], None]]:
-    """Hand out what long work calls with its stage, how much is done, and of how much, if that is known.
+    """Yield a function that long work calls with its stage, how much is done and, if known, of how much.
 
     On a terminal it shows that, with rate and time left, once the work takes a while; else nothing.
     """

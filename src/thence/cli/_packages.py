@@ -5,6 +5,7 @@ Only the standard library is imported here: the package that is missing may be t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 
 from thence.errors import MisuseError
@@ -30,11 +31,15 @@ HOLDS = {"cli": {"spark"}}
 """Extras whose packages, as far as verbs ask for them, come with others."""
 
 
-def require_packages(*packages: str) -> None:
-    """Refuse to begin if a package is missing, naming all that are and the extras that bring them."""
+def require_packages(*packages: str, without: Mapping[str, str] | None = None) -> None:
+    """Refuse to begin if a package is missing, naming all that are and the extras that bring them.
+
+    `without` says by which option a package is not needed.
+    """
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         found = {EXTRA_OF[name] for name in missing}
         extras = ",".join(sorted(each for each in found if not found & HOLDS.get(each, set())))
         what = f"package{'s' * (len(missing) > 1)} {', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing"
-        raise MisuseError(f'the {what}: pip install "thence[{extras}]"')
+        ways = "".join(f"; {way} needs no {name}" for name, way in (without or {}).items() if name in missing)
+        raise MisuseError(f'the {what}: pip install "thence[{extras}]"{ways}')

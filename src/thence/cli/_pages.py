@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from thence.cli._common import working
-from thence.show.page import Wanted, unread, wanted_events, written_pages
+from thence.show.page import Wanted, said_of, unread, wanted_events, written_pages
 from thence.tables.engines.choice import Engine, EngineChoice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from thence.cli._console import Console
     from thence.show.spacetime.pages import Recorded
     from thence.tables.explain.scene import Finding
     from thence.tables.files.read import Trace
@@ -34,13 +33,7 @@ def recorded(
     paths: int = 100,
 ) -> Recorded:
     """Return the rows to be shown and what the audit says of them."""
-    from thence.show.spacetime.findings import findings_of
-    from thence.show.spacetime.pages import Recorded
-
-    findings = findings_of(result, paths=max(paths, asked.violation or 0))
-    verdicts = {run["run"]: run["verdict"] for run in result.run_rows}
-    counted = sum(int(run["violations"]) for run in result.run_rows)
-    everything = Recorded([], findings, verdicts, {}, title, violations=counted)
+    everything = said_of(result, asked, title, paths=paths)
     if choice is None or choice.engine is Engine.LOCAL:
         with working("Reading"):
             events, origins = wanted_events(opened, everything, asked)
@@ -69,15 +62,13 @@ def recorded(
     return replace(everything, events=events, origins=origins, rest=max(0, result.events - len(events)))
 
 
-def write_pages(made: Recorded, asked: Wanted, target: Path) -> list[tuple[Path, int]]:
-    """Write the pages; return each file with its size, the one to open first."""
+def write_pages(made: Recorded, asked: Wanted, target: Path, out: Console) -> list[tuple[Path, int]]:
+    """Write the pages, name them, and return each with its size, the one to open first."""
     with working("Drawing"):
-        return written_pages(made, asked, target)
-
-
-def said(written: Iterable[tuple[Path, int]]) -> list[str]:
-    """Return what is said of files that were written."""
-    return [f"{path} ({size / 1e6:.1f} MB)" for path, size in written]
+        written = written_pages(made, asked, target)
+    for path, size in written:
+        out.print(f"{path} ({size / 1e6:.1f} MB)")
+    return written
 
 
 def _around(made: Recorded, asked: Wanted) -> list[tuple[str, Finding]] | None:

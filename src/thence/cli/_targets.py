@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from typer.models import OptionInfo
 
 from thence.errors import MisuseError
 
+if TYPE_CHECKING:
+    from thence.tables.files.formats import Format
+
 FILE, DIR = "FILE", "DIR"
+READ = "the input"
+LONGEST_NAME = 4096
+"""Characters of a path that systems take; an argument may be another thing than a path."""
 
 
 def check_targets(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, object]) -> None:
     """Refuse what cannot be written of the options that a verb was given, and two that name one file."""
-    taken: dict[Path, str] = {}
+    taken = _files_read(parameters, given)
     for name, parameter in parameters.items():
         option = declared(parameter)
         value = given.get(name, parameter.default)
@@ -31,10 +39,24 @@ def check_targets(parameters: Mapping[str, inspect.Parameter], given: Mapping[st
                 _check_alone(spelled(name, option), value, taken)
 
 
+def _files_read(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, object]) -> dict[Path, str]:
+    """Return the files that a verb reads: its arguments, and what it knows already."""
+    values = [given.get(name, each.default) for name, each in parameters.items() if _is_input(name, declared(each))]
+    names = [name for value in values for name in (value if isinstance(value, list | tuple) else (value,))]
+    paths = [Path(name) for name in names if isinstance(name, str | Path)]
+    return {path.resolve(): READ for path in paths if len(str(path)) < LONGEST_NAME and path.is_file()}
+
+
+def _is_input(name: str, option: OptionInfo | None) -> bool:
+    return option is None or name == "known"
+
+
 def _check_alone(option: str, given: str | Path, taken: dict[Path, str]) -> None:
     path = Path(given).resolve()
     if str(given) == "-" or (path.exists() and not path.is_file()):
         return
+    if taken.get(path) == READ:
+        raise MisuseError(f"{option} {given} is read and cannot be written at once; name another file")
     if (other := taken.setdefault(path, option)) != option:
         raise MisuseError(f"{other} and {option} both name {given}; a file for each is accepted")
 
@@ -77,3 +99,40 @@ def check_target(option: str, given: str | Path, *, folder: bool) -> None:
 def _nearest(path: Path) -> Path:
     """Return the path itself, or what is there of it: the innermost folder above it that exists."""
     return next(each for each in (path, *path.absolute().parents) if each.exists())
+
+
+# -- rows of a delivery ------------------------------------------------------------------------------------------------
+
+
+def check_out(out: Path, *, stream: bool, overwrite: bool) -> Format | None:
+    """Refuse a place that cannot be written, and make room; return the format of a file, None for a folder."""
+    from thence.tables.files.write_table import output_format
+
+    kind = None if out.is_dir() else output_format(out)
+    check_target("--out", out, folder=kind is None)
+    if stream and (kind is not None or overwrite):
+        what = f"--out {out} names a file" if kind is not None else "--overwrite is for batches"
+        raise MisuseError(f"{what}; a stream goes on in a folder of Parquet")
+    if kind is not None and str(out) != "-" and out.exists() and not overwrite:
+        raise MisuseError(f"{out} exists; name another file, or say --overwrite")
+    if stream or kind is not None or not out.exists():
+        return kind
+    held = sorted(out.iterdir())
+    if held and not overwrite:
+        raise MisuseError(f"{out} is not empty; name a new folder, or say --overwrite")
+    strange = [each.name for each in held if each.is_dir() or not _WRITTEN.fullmatch(each.name)]
+    if strange:  # a slip of the hand must not cost a folder of other things
+        raise MisuseError(f"{out} holds {strange[0]}, which no delivery has written; --overwrite replaces deliveries")
+    return None
+
+
+_WRITTEN = re.compile(r"(\.?part-.*\.parquet(\.crc)?|\.?_SUCCESS(\.crc)?)")
+"""The files of a delivery in a folder."""
+
+
+def refuse_own_input(files: list[Path], out: Path) -> None:
+    """Refuse to write where rows are read."""
+    target = out.resolve()
+    for file in files:
+        if target in (file.resolve(), *file.resolve().parents) and out.exists():
+            raise MisuseError(f"--out {out} holds {file}, which is read; name another place")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -23,8 +24,6 @@ from thence.cli._common import (
     detail,
     finish,
     lines_by_reason,
-    named_columns,
-    named_kinds,
     skipped_files,
     start_spark,
     working,
@@ -32,7 +31,8 @@ from thence.cli._common import (
 )
 from thence.cli._console import Console, ConsoleTable, table
 from thence.errors import MisuseError
-from thence.tables.contract.columns import JUDGED_COLUMNS
+from thence.tables.contract.columns import JUDGED_COLUMNS, without
+from thence.tables.files.formats import ELSEWHERE
 
 if TYPE_CHECKING:
     from thence.tables.engines.choice import EngineChoice
@@ -45,13 +45,23 @@ EXAMPLE = "thence audit trace.jsonl --json verdict.json"
 
 TraceArgument = Annotated[list[str], typer.Argument(metavar="TRACE...", help="Files, folders or globs.")]
 FormatOption = Annotated[
-    str, typer.Option("--format", "--from", metavar="FORMAT", help="jsonl, parquet, csv, otlp, ...; default: by form.")
+    str,
+    typer.Option(
+        "--format",
+        "--from",
+        metavar="FORMAT",
+        help="jsonl, parquet, csv, otlp, ...; default: recognised.",
+        show_default=False,
+    ),
 ]
-PatternOption = Annotated[str | None, typer.Option(metavar="RE", help="A log's lines: groups host, clock and event.")]
+PatternOption = Annotated[
+    str | None,
+    typer.Option(metavar="RE", help="Regular expression for an event of a log, with groups host, clock, event."),
+]
 DelimiterOption = Annotated[
     str | None, typer.Option(metavar="RE", help="Regular expression that separates executions in a log.")
 ]
-CoresOption = Annotated[int, typer.Option(help="Cores to work on.", min=1, show_default="all")]
+CoresOption = Annotated[int, typer.Option(help="Number of cores to use.", min=1, show_default="all")]
 
 
 def command(
@@ -68,7 +78,7 @@ def command(
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write a page: the findings, and the runs drawn beside them."),
+        typer.Option(metavar="FILE", help="Also write an HTML page with the findings and the runs."),
     ] = None,
     allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Accept an empty trace.")] = False,
     cores: CoresOption = CORES,
@@ -76,8 +86,8 @@ def command(
 ) -> None:
     """Judge a recorded execution: verdict, every violation with its causal path, missing and duplicate deliveries.
 
-    Exit code 0 if it is causal, 1 if it is violated or unknown or has duplicates or misdeliveries, 2 if it
-    cannot be read.
+    Exit code 0 if it is causal; 1 if it is violated or unknown, or has duplicates or misdeliveries; 2 if it cannot be
+    read.
     """
     from thence.tables.files.read import open_trace
 
@@ -86,7 +96,7 @@ def command(
 
         refuse_full(out)
 
-    opened = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
+    opened = open_trace(trace, format, pattern, delimiter, columns=columns, kinds=kinds)
     with audited(opened, engine, cores) as (result, choice):
         result.allow_empty = allow_empty
         detail(f"route: {result.route}")
@@ -130,14 +140,13 @@ PROGRESS_EVERY = 10_000
 def _write_page(
     opened: Trace, result: AuditResult, choice: EngineChoice | None, page: Path, paths: int, cores: int, out: Console
 ) -> None:
-    from thence.cli._pages import recorded, said, write_pages
+    from thence.cli._pages import recorded, write_pages
     from thence.show.page import Wanted, recorded_log
 
     logs_only = set(opened.files.values()) == {"shiviz"}
     made = recorded_log(opened, page.stem) if logs_only else None
     made = made or recorded(opened, result, choice, Wanted(), page.stem, cores=cores, paths=paths)
-    for line in said(write_pages(made, Wanted(), page)):
-        out.print(line)
+    write_pages(made, Wanted(), page, out)
 
 
 @contextmanager
@@ -186,7 +195,7 @@ SMALL = 50 << 20
 
 
 def _opened_by_workers(opened: Trace) -> bool:
-    """Tell whether no row is likely to pass through Java, which then has little to do; the first file says it."""
+    """Return whether no row is likely to pass through Java, which then has little to do; the first file says it."""
     from thence.tables.files.parquet_reader import has_order
 
     return set(opened.files.values()) == {"parquet"} and has_order(next(iter(opened.files)))
@@ -339,9 +348,13 @@ def _hints(reasons: list[str]) -> Iterator[str]:
             continue
         if column.among and any("accepted" in reason for reason in about_it):
             yield f"note: if your rows have other words for {column.name}, --kinds YOURS=send,... says so"
+        elif any(re.search(r" is -?\d+; a string is accepted$", reason) for reason in about_it):
+            yield f'note: ids are texts: convert the numbers of {column.name}, as in "1" for 1'
         elif column.required:
             known = ", ".join(column.name for column in JUDGED_COLUMNS)
             yield f"note: if your columns have other names, --columns {column.name}=YOURS,... says so; ours are {known}"
+            how = without([column], ()) or f"; if it is no recorded execution: {ELSEWHERE}"
+            yield f"note{how.replace(';', ':', 1)}"
         else:
             yield f"note: if your column {column.name} is not ours, --columns {column.name}= says so"
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thence.cli._common import ColumnsOption, JsonFile, console, finish, named_columns, write_json
+from thence.cli._common import ColumnsOption, JsonFile, console, finish, write_json
 from thence.errors import MisuseError, TraceError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def command(
         list[str],
         typer.Argument(metavar="TRACE...", help="Files, folders or globs; or one execution written by explore --save."),
     ],
-    protocol: Annotated[str, typer.Option(help="Protocol of the trace: ks or ks-ft.")] = "ks",
-    groups: Annotated[str, typer.Option(help="Groups of ks-ft, as in 'ab|c'; each process is one if not given.")] = "",
+    protocol: Annotated[str, typer.Option(metavar="ks|ks-ft", help="Protocol of the trace.")] = "ks",
+    groups: Annotated[str, typer.Option(help="Groups of ks-ft, as in 'ab|c'; default: each process is one.")] = "",
     time_limit: Annotated[float, typer.Option(help="Give up after this many seconds for each run.")] = 600.0,
     keep: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep what TLC was given, and its output, in a new folder.")
@@ -42,7 +42,7 @@ def command(
     if not time_limit > 0:
         raise MisuseError(f"a time limit of {time_limit:g} seconds; more than 0 is accepted")
     out = console(json_file)
-    events = _events(trace, named_columns(columns))
+    events = _events(trace, columns)
     found = conform(events, protocol=protocol, groups=groups, patience=time_limit, folder=keep)
     for each in found:
         label = "" if each.label is None else f", label {each.label}"
@@ -54,7 +54,7 @@ def command(
     finish(0 if conforms else 1)
 
 
-def _events(paths: list[str], columns: dict[str, str]) -> Iterable[Event]:
+def _events(paths: list[str], columns: dict[str, str] | None) -> Iterable[Event]:
     """Return the rows of traces, or of a saved execution of the explorer."""
     from thence.lab.formal.executions import is_execution, replayed_events
     from thence.tables.files.read import open_trace
@@ -64,7 +64,5 @@ def _events(paths: list[str], columns: dict[str, str]) -> Iterable[Event]:
     opened = open_trace(paths, columns=columns)
     events = list(opened.events())
     if opened.quarantine:
-        first = opened.quarantine[0]
-        place = first.file if first.line is None else f"{first.file}:{first.line}"
-        raise TraceError(f"{place}: {first.reason}; a whole trace is needed")
+        raise TraceError(f"{opened.quarantine[0]}; a whole trace is needed")
     return events

@@ -20,8 +20,6 @@ from thence.cli._common import (
     SparkCores,
     detail,
     finish,
-    named_columns,
-    named_kinds,
     progress,
     skipped_files,
     start_spark,
@@ -53,15 +51,17 @@ class To(StrEnum):
 
 def command(
     trace: TraceArgument,
-    to: Annotated[To, typer.Option("--to", help="The format to write.")],
+    to: Annotated[
+        To, typer.Option("--to", metavar="FORMAT", help="Format to write: jsonl, parquet, shiviz or perfetto.")
+    ],
     around: Annotated[
         str | None, typer.Option("--around", metavar="MESSAGE", help="Only the rows around this message.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE|DIR", help="Where to write; default: standard output.")
+        Path | None, typer.Option("--out", metavar="FILE|DIR", help="Where to write it; default: standard output.")
     ] = None,
     files: Annotated[
-        int, typer.Option("--files", min=1, help="Parquet: as many files, each one range of `order`.")
+        int, typer.Option("--files", min=1, help="Parquet: number of files, each with one range of `order`.")
     ] = 1,
     format: FormatOption = "auto",
     pattern: PatternOption = None,
@@ -88,7 +88,7 @@ def command(
         check_target("--out", out, folder=files > 1)
     if to is To.perfetto:
         require_packages("perfetto")
-    source = open_trace(trace, format, pattern, delimiter, columns=named_columns(columns), kinds=named_kinds(kinds))
+    source = open_trace(trace, format, pattern, delimiter, columns=columns, kinds=kinds)
     if out is not None and out.resolve() in {path.resolve() for path in source.files}:
         raise MisuseError(f"{out} is read and cannot be written at once")
     asked = Conversion(to, around, out, files)
@@ -137,7 +137,7 @@ def _choose(engine: str, source: Trace, asked: Conversion) -> EngineChoice:
 
 
 def _ordered_files(source: Trace) -> bool:
-    """Tell whether rows have an `order` to begin with: JSONL always does, of Parquet the first file says it."""
+    """Return whether rows have an `order` to begin with: JSONL always does, of Parquet the first file says it."""
     if "parquet" not in source.files.values():
         return True
     from thence.tables.files.parquet_reader import has_order
@@ -149,7 +149,7 @@ def _ordered_files(source: Trace) -> bool:
 def _events(
     source: Trace, choice: EngineChoice, asked: Conversion, cores: int
 ) -> Iterator[tuple[int | None, Iterator[Event]]]:
-    """Hand out the events, as this process or Spark reads them; Spark says how many there are, and sorts them."""
+    """Yield the events as this process or Spark reads them; Spark counts and sorts them."""
     from thence.tables.engines.choice import Engine
 
     if choice.engine is Engine.LOCAL:
@@ -165,7 +165,7 @@ def _events(
 def _write_table(
     events: Iterator[Event], asked: Conversion, known: int | None, left_out: list[dict[str, object]]
 ) -> int:
-    from thence.tables.explain.around import around as slice_around
+    from thence.tables.export.around import around as slice_around
     from thence.tables.files.jsonl import write_jsonl
 
     to, around, out, files = asked
@@ -184,7 +184,7 @@ def _write_table(
 
 def _write_picture(events: Iterator[Event], asked: Conversion, left_out: list[dict[str, object]]) -> int:
     from thence.core.model.order import RejectedRow
-    from thence.tables.explain.around import around as slice_around
+    from thence.tables.export.around import around as slice_around
     from thence.tables.export.shiviz import write_shiviz
 
     rejected: list[RejectedRow] = []

@@ -21,8 +21,7 @@ from thence.cli._common import (
     detail,
     finish,
     lines_by_reason,
-    named_columns,
-    named_kinds,
+    place_of_row,
     skipped_files,
     start_spark,
     verbose,
@@ -45,13 +44,15 @@ EXAMPLE = "thence cost trace.jsonl --protocols ks,rst,ech --plot cost.svg"
 def command(
     trace: TraceArgument,
     protocols: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Separated by commas; default: those that can be recommended.")
+        str | None,
+        typer.Option(metavar="NAMES", help="Protocols, separated by commas; default: those that can be recommended."),
     ] = None,
     sample: Annotated[
         int, typer.Option(metavar="N", min=1, help="Replay at most N deliveries of a run and label.")
     ] = 200_000,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .svg, or both if the name has no ending.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg, or both if the name has no ending."),
     ] = None,
     format: FormatOption = "auto",
     columns: ColumnsOption = None,
@@ -62,11 +63,12 @@ def command(
 ) -> None:
     """Replay your traffic through each protocol: entries, facts, bytes, log size, waiting; and a recommendation.
 
-    Exit code 1: a run is not causal, or cannot be judged; such runs are reported apart.
+    Exit code 1 if a run is not causal or cannot be judged; such runs are reported separately.
     """
     from thence.core.protocols.registry import lookup
     from thence.show.plots import SUFFIXES
     from thence.tables.engines.choice import Engine, choose_engine
+    from thence.tables.engines.local.cost import refuse_logs
     from thence.tables.files.read import open_trace
 
     names = None if protocols is None else [lookup(name.strip()).name for name in protocols.split(",") if name.strip()]
@@ -74,11 +76,12 @@ def command(
         raise MisuseError(f"{plot} ends in neither .png nor .svg; leave the ending out to get both")
     if plot is not None:
         require_packages("matplotlib")
-    opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
+    opened = open_trace(trace, format, columns=columns, kinds=kinds)
     choice = choose_engine(engine, opened.files)
+    refuse_logs(opened)
     report = (_local if choice.engine is Engine.LOCAL else _on_spark)(opened, names, sample, cores)
     if not report.runs:
-        unused = "".join(f"; set aside: {_place(each)}: {each['reason']}" for each in report.quarantine[:1])
+        unused = "".join(f"; set aside: {place_of_row(each)}: {each['reason']}" for each in report.quarantine[:1])
         raise TraceError(f"nothing could be replayed: the trace has no run with a send{unused}")
     _show(report, console(json_file))
     for line in skipped_files(opened.skipped):
@@ -97,9 +100,8 @@ def command(
 
 def _local(trace: Trace, protocols: Sequence[str] | None, sample: int, cores: int) -> CostReport:
     from thence.tables.contract.columns import REPLAYED_COLUMNS
-    from thence.tables.engines.local.cost import cost, refuse_logs
+    from thence.tables.engines.local.cost import cost
 
-    refuse_logs(trace)
     with working("Replaying"):
         report = cost(trace.events(REPLAYED_COLUMNS), protocols, sample=sample)
     report.quarantine = [{"file": each.file, "line": each.line, "reason": each.reason} for each in trace.quarantine]
@@ -108,11 +110,9 @@ def _local(trace: Trace, protocols: Sequence[str] | None, sample: int, cores: in
 
 def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores: int) -> CostReport:
     from thence.tables.contract.columns import REPLAYED_COLUMNS
-    from thence.tables.engines.local.cost import refuse_logs
     from thence.tables.engines.spark.cost import cost
     from thence.tables.engines.spark.read_events import read_events
 
-    refuse_logs(trace)
     spark = start_spark(cores)
     events = read_events(
         spark, trace.files, trace.called(REPLAYED_COLUMNS), whole=trace.whole
@@ -164,15 +164,11 @@ def _show(report: CostReport, out: Console) -> None:
         out.print(f"  not {name}: {why}")
     apart = [run for run in runs if run["verdict"] != "causal"]
     for run in apart[:SHOWN]:
-        out.print(f"apart: {_named(run)} is {run['verdict']}: {run['reason']}")
+        out.print(f"not counted: {_named(run)} is {run['verdict']}: {run['reason']}")
     for line in lines_by_reason(by_reason(report.quarantine), SHOWN):
         out.print(line)
     if len(apart) > SHOWN:
         out.print("... --json names them all")
-
-
-def _place(row: Row) -> str:
-    return str(row["file"]) if row["line"] is None else f"{row['file']}:{row['line']}"
 
 
 def _named(run: Row) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,15 +22,15 @@ from thence.cli._common import (
     console,
     detail,
     finish,
-    named_columns,
     standard_input,
     start_spark,
+    tell,
     working,
     write_json,
 )
 from thence.cli._console import table
 from thence.cli._packages import require_packages
-from thence.cli._targets import check_target
+from thence.cli._targets import check_out, refuse_own_input
 from thence.core.model.plain import Field, Row
 from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.engines.choice import Engine, EngineChoice, choose_engine
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from thence.tables.files.arrival_reader import ArrivalFiles
-    from thence.tables.files.formats import Format
 
 EXAMPLE = "thence deliver events.parquet --id event_id --causes parent_id --key account --out ordered"
 
@@ -80,27 +78,27 @@ def command(
         Path,
         typer.Option(
             metavar="FILE|DIR",
-            help="Where the ordered rows go: a folder, as Parquet, or a file (.parquet, .csv, .jsonl).",
+            help="Where to write the rows: a folder (Parquet), a file (.parquet, .csv, .jsonl), or - for JSON lines.",
         ),
     ],
     by: Annotated[
         str | None,
-        typer.Option(help="Kind of causes: stamp, clock or depends_on; --causes implies depends_on."),
+        typer.Option(metavar="KIND", help="Kind of causes: depends_on, clock or stamp; --causes implies depends_on."),
     ] = None,
-    id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column of ids.")] = None,
+    id: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column of the row's id.")] = None,
     causes: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column of the causes: one id or an array of ids.")
+        str | None, typer.Option(metavar="COLUMN", help="Column of the causes: one id or an array of ids.")
     ] = None,
     separator: Annotated[
-        str | None, typer.Option(metavar="SIGN", help="Separator of several causes in one text, as in a,b.")
+        str | None, typer.Option(metavar="SIGN", help="Separator of several causes in one text, as in a;b.")
     ] = None,
     roster: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="The processes, for stamps; default: as the files say.")
+        str | None, typer.Option(metavar="A,B,...", help="With --by stamp: the processes; default: those in the files.")
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--from", "--format", metavar="FORMAT", help="otlp, cloudevents, debezium, csv, ...; default: by form."
+            "--from", "--format", metavar="FORMAT", help="otlp, cloudevents, debezium, csv, ...; default: recognised."
         ),
     ] = None,
     columns: ColumnsOption = None,
@@ -111,50 +109,67 @@ def command(
     known: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|DIR", help="Ids that count as delivered: a table with the columns of --id and --key."
+            metavar="FILE|DIR", help="Table of ids that count as delivered, with the columns of --id and --key."
         ),
     ] = None,
-    policy: Annotated[str, typer.Option(help="For a cause that does not come: wait, release or fail.")] = "wait",
+    policy: Annotated[
+        str, typer.Option(metavar="POLICY", help="What to do about a missing cause: wait, release or fail.")
+    ] = "wait",
     after_rows: Annotated[
         int | None, typer.Option(help="Release or fail after this many later rows of the key.")
     ] = None,
     after_seconds: Annotated[
         float | None, typer.Option(help="Release or fail after this much event time, in seconds.")
     ] = None,
-    remember: Annotated[int | None, typer.Option(help="How many delivered ids are kept.")] = None,
-    held_limit: Annotated[int | None, typer.Option(help="How many rows a key may hold.")] = None,
-    when_full: Annotated[str, typer.Option(help="When a key is full: fail or release.")] = "fail",
-    max_jump: Annotated[float | None, typer.Option(help="How far ahead one row may move event time, seconds.")] = None,
-    filter_limit: Annotated[int | None, typer.Option(help="How many ids beyond --remember may come.")] = None,
+    remember: Annotated[int | None, typer.Option(help="Number of delivered ids to keep in full, per key.")] = None,
+    held_limit: Annotated[int | None, typer.Option(help="Maximum number of held rows, per key.")] = None,
+    when_full: Annotated[str, typer.Option(metavar="fail|release", help="What to do beyond --held-limit.")] = "fail",
+    max_jump: Annotated[
+        float | None, typer.Option(help="Maximum by which one row may advance event time, in seconds.")
+    ] = None,
+    filter_limit: Annotated[
+        int | None, typer.Option(help="Maximum number of older ids to keep as fingerprints.")
+    ] = None,
     wait_seconds: Annotated[
         float | None, typer.Option(help="With --stream: release a row held for this many seconds.")
     ] = None,
     idle_seconds: Annotated[
         float | None,
         typer.Option(
-            help="With --stream and --policy release: release what a key holds when it is idle for this many seconds."
+            help="With --stream and --policy release: release the rows of a key that is idle for this many seconds."
         ),
     ] = None,
     ttl_seconds: Annotated[
         float | None, typer.Option(help="With --stream: forget a key that is idle for this many seconds.")
     ] = None,
-    shards: Annotated[int | None, typer.Option(help="With --stream: shards of keys, fixed at the first start.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what --out names, if it is there.")] = False,
-    stream: Annotated[bool, typer.Option("--stream", help="Go on as files arrive; needs --checkpoint.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="With --stream: take what is there, then stop.")] = False,
-    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Where a stream keeps its state.")] = None,
-    files_per_batch: Annotated[int | None, typer.Option(help="With --stream: files in one micro-batch.")] = None,
+    shards: Annotated[
+        int | None, typer.Option(help="With --stream: number of shards, fixed at the first start.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing file or folder at --out.")
+    ] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Process files as they arrive; needs --checkpoint.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --stream: process the files that are there, then stop.")
+    ] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder in which a stream keeps its state.")
+    ] = None,
+    files_per_batch: Annotated[
+        int | None, typer.Option(help="With --stream: maximum number of files in a micro-batch.")
+    ] = None,
     engine: EngineOption = "auto",
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Put each destination's rows into causal order and say what the rest waits for.
+    """Put the rows of a table into causal order, and list what the held rows wait for.
 
     Every row comes out once, with outcome, position, waited_for, held_for, held_seconds, reason, missing and blocker.
-    Exit code 0, also if rows are blocked; 1 if policy fail or a full key stopped it, if no row got a position or more
-    were quarantined than got one; 2 if the input cannot be read.
+
+    Exit code 0, even if rows are blocked; 1 if policy fail or a full key stopped it, if no row was delivered, or if
+    more rows were quarantined than delivered; 2 if the input cannot be read.
     """
-    named = named_columns(columns)
+    named = columns or {}
     records = by in (None, "depends_on") and not (named or id or causes)
     if stream != (checkpoint is not None):
         raise MisuseError("--stream and --checkpoint DIR go together")
@@ -165,7 +180,9 @@ def command(
     for name, seconds in timed.items():
         if once and files_per_batch is not None and seconds is not None:
             raise MisuseError(f"--once with {name} takes all files in one micro-batch; leave --files-per-batch out")
-    kind = _checked_out(out, stream=stream, overwrite=overwrite)
+    if str(out) == json_file == "-":
+        raise MisuseError("--out and --json both name standard output; one of them is accepted")
+    kind = check_out(out, stream=stream, overwrite=overwrite)
     options: Row = {"policy": policy, "after_rows": after_rows, "after_seconds": after_seconds}
     options |= {"remember": remember, "held_limit": held_limit, "when_full": when_full, "max_jump": max_jump}
     options |= {"filter_limit": filter_limit, "wait_seconds": wait_seconds}
@@ -173,7 +190,7 @@ def command(
     if checkpoint is not None:
         options["commands"] = checkpoint / "give-up"
     names = roster.split(",") if roster is not None else None
-    keys = None if key is None else [name.strip() for name in key.split(",")]
+    keys = None if key is None else [name.strip() for name in key.split(",")] if key.strip() else []
     if stream and arrivals == "-" and not Path("-").exists():
         raise MisuseError("--stream watches a folder; standard input cannot be watched. Leave --stream out")
     with standard_input([arrivals]) as (file,):
@@ -185,10 +202,10 @@ def command(
         by, named = _named(by, id, causes, named)
         asked = DeliveryRequest(found, file, out, by, names, named, keys, separator, known, options)
         choice = _choice(engine, found, stream, one_file=kind is not None)
-        _refuse_own_input(found.files if known is None else [*found.files, *_found(known, None, False).files], out)
+        refuse_own_input(found.files if known is None else [*found.files, *_found(known, None, False).files], out)
         with sole_stream(checkpoint):
             result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
-    _show(result, json_file)
+    _show(result, "-" if str(out) == "-" else json_file)
     detail(f"delivered {choice}")
     write_json(json_file, result | {"engine": choice.engine})
     if (failure := _failure(result)) is not None and not stream:
@@ -199,7 +216,7 @@ def command(
 def _named(by: str | None, id: str | None, causes: str | None, columns: dict[str, str]) -> tuple[str, dict[str, str]]:
     """Return what rows say of their causes, and the names of the columns, from all options that say them."""
     if by is None and causes is None:
-        raise MisuseError("say by --causes COLUMN which column names the causes of a row, or by --by what rows have")
+        raise MisuseError("name the column of the causes with --causes COLUMN, or the kind of causes with --by")
     if causes is not None and by not in (None, "depends_on"):
         raise MisuseError(f"--causes goes with --by depends_on, not with --by {by}")
     for option, ours, theirs in (("--id", "message", id), ("--causes", "depends_on", causes)):
@@ -226,40 +243,6 @@ def _failure(result: Row) -> str | None:
 
 def _delivered(asked: DeliveryRequest, choice: EngineChoice, streaming: Streaming, cores: int) -> Row:
     return _local(asked) if choice.engine is Engine.LOCAL else _on_spark(asked, streaming, cores)
-
-
-def _checked_out(out: Path, *, stream: bool, overwrite: bool) -> Format | None:
-    """Refuse a place that cannot be written, and make room; return the format of a file, None for a folder."""
-    from thence.tables.files.write_table import output_format
-
-    kind = None if out.is_dir() else output_format(out)
-    check_target("--out", out, folder=kind is None)
-    if stream and (kind is not None or overwrite):
-        what = f"--out {out} names a file" if kind is not None else "--overwrite is for batches"
-        raise MisuseError(f"{what}; a stream goes on in a folder of Parquet")
-    if kind is not None and out.exists() and not overwrite:
-        raise MisuseError(f"{out} exists; name another file, or say --overwrite")
-    if stream or kind is not None or not out.exists():
-        return kind
-    held = sorted(out.iterdir())
-    if held and not overwrite:
-        raise MisuseError(f"{out} is not empty; name a new folder, or say --overwrite")
-    strange = [each.name for each in held if each.is_dir() or not _WRITTEN.fullmatch(each.name)]
-    if strange:  # a slip of the hand must not cost a folder of other things
-        raise MisuseError(f"{out} holds {strange[0]}, which no delivery has written; --overwrite replaces deliveries")
-    return None
-
-
-_WRITTEN = re.compile(r"(\.?part-.*\.parquet(\.crc)?|\.?_SUCCESS(\.crc)?)")
-"""The files of a delivery in a folder."""
-
-
-def _refuse_own_input(files: list[Path], out: Path) -> None:
-    """Refuse to write where rows are read."""
-    target = out.resolve()
-    for file in files:
-        if target in (file.resolve(), *file.resolve().parents) and out.exists():
-            raise MisuseError(f"--out {out} holds {file}, which is read; name another place")
 
 
 def _found(arrivals: str, form: str | None, stream: bool, *, records: bool = False) -> ArrivalFiles:
@@ -309,12 +292,19 @@ def _local(asked: DeliveryRequest) -> Row:
     with working("Delivering"), _policy_may_stop():
         known = None if asked.known is None else read_known(asked.known, terms.by, terms.columns)
         ordered, terms = deliver_arrivals(arrivals, terms, asked.columns, default_key=asked.key is None, known=known)
+    _tell_default_key(asked, terms.columns.key)
     kind = None if asked.out.is_dir() else output_format(asked.out)
     if kind is None:
         _emptied(asked.out)
     write_table(ordered, asked.out if kind else asked.out / "part-00000.parquet", kind or "parquet")
     lines: list[Row] = [{"file": each.file, "line": each.line, "reason": each.reason} for each in arrivals.unread]
     return _result(asked.out, counts_in(ordered), waiting_in(ordered, terms)) | ({"unread": lines} if lines else {})
+
+
+def _tell_default_key(asked: DeliveryRequest, key: tuple[str, ...]) -> None:
+    """Say which columns separate the orders, if the caller named the causes and no key."""
+    if asked.key is None and "depends_on" in asked.columns and key:
+        tell(f"key: {', '.join(key)} (--key names other columns)")
 
 
 def _emptied(folder: Path) -> None:
@@ -380,6 +370,8 @@ def _ordered(session: SparkSession, asked: DeliveryRequest, streaming: Streaming
         table, how, roster=roster, key=asked.key, columns=asked.columns, separator=asked.separator,
         known=known, **asked.options,
     )  # fmt: skip
+    if streaming.checkpoint is None:
+        _tell_default_key(asked, names.with_default_key(table.columns, one_order=how == "depends_on").key)
     return ordered if lines is None else with_lines_named(ordered, lines)
 
 

@@ -94,15 +94,15 @@ class Demo:
 
 
 def command(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where traces and pages go.")] = Path("demo"),
-    orders: Annotated[int, typer.Option(help="Orders of the day; each makes 8 events.", min=20)] = 12_500,
-    seed: Annotated[int, typer.Option(help="Of the traffic.")] = 1,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for traces and pages.")] = Path("demo"),
+    orders: Annotated[int, typer.Option(help="Number of orders; each makes 8 events.", min=20)] = 12_500,
+    seed: Annotated[int, typer.Option(help="Seed of the traffic.")] = 1,
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Tell the story of a shop: find what came too early, prove it, repair it on Spark, run it live, count the cost.
+    """Run a story on your machine: a shop whose payments overtake their orders; found, proved, repaired, run live.
 
-    Exit code 1 means that something is not as it should be: a verdict, an order, or a message that was lost.
+    Exit code 1 if a verdict or an order is wrong, or a message is lost.
     """
     require_packages("pyspark", "pyarrow", "numpy")
     for earlier in ("stream", "live"):

@@ -47,11 +47,11 @@ def command(
         bool, typer.Option("--start/--no-start", help="Start a Spark session and run a small job.")
     ] = True,
     warm: Annotated[
-        bool, typer.Option("--warm", help="Make a class archive once, so that later sessions start sooner.")
+        bool, typer.Option("--warm", help="Make a class archive, so that later Spark sessions start sooner.")
     ] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """Check what is installed, extra by extra, and list what else there is.
+    """Check what is installed, extra by extra, and list the extras that are not.
 
     Exit code 0 if what is installed works, 1 if some of it does not.
     """

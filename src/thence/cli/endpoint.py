@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from thence.cli._common import JsonFile, console, detail, options_of, write_json
+from thence.cli._console import Console
 from thence.cli._packages import require_packages
 from thence.errors import MisuseError
 
@@ -22,12 +23,15 @@ def command(
         typer.Argument(metavar="[join|leave] CONFIG", help="The configuration of one endpoint, a TOML file."),
     ] = None,
     through: Annotated[
-        str | None, typer.Option("--through", metavar="PEER", help="With join and leave: a process to ask.")
+        str | None, typer.Option("--through", metavar="PEER", help="With join and leave: the process to ask.")
     ] = None,
     init: Annotated[
-        Path | None, typer.Option("--init", metavar="DIR", help="Make a working loopback set in a new folder.")
+        Path | None,
+        typer.Option(
+            "--init", metavar="DIR", help="Write the configurations of a set of local processes to a new folder."
+        ),
     ] = None,
-    processes: Annotated[str, typer.Option(help="With --init: names, separated by commas.")] = "a,b,c",
+    processes: Annotated[str, typer.Option(help="With --init: names of the processes, separated by commas.")] = "a,b,c",
     protocol: Annotated[str, typer.Option(help="With --init: the protocol.")] = "ks",
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="With --init: an option of the protocol.")
@@ -36,12 +40,14 @@ def command(
     nats: Annotated[
         str | None,
         typer.Option(
-            "--nats", metavar="STREAM", help="With --init: through a NATS server, whose configuration is made."
+            "--nats",
+            metavar="STREAM",
+            help="With --init: talk through a NATS server, whose configuration is written too.",
         ),
     ] = None,
     add: Annotated[
         str | None,
-        typer.Option("--add", metavar="NAME", help="With --init: one more process for a set that is there; see join."),
+        typer.Option("--add", metavar="NAME", help="With --init: add a process to an existing set; see join."),
     ] = None,
     keep_authority: Annotated[
         bool,
@@ -75,8 +81,17 @@ def command(
         _add(init, add, json_file)
         return
     if init is not None:
+        from thence.live.init import initialise
+
+        if not plain:
+            _needs_certificates()
         names = [name.strip() for name in processes.split(",") if name.strip()]
-        _init(init, names, protocol, options_of(option), plain, nats, keep_authority, json_file)
+        files = initialise(
+            init, names, protocol=protocol, plain=plain, options=options_of(option), nats=nats,
+            keep_authority=keep_authority,
+        )  # fmt: skip
+        _show_set(init, names, files, console(json_file), kept=keep_authority and not plain, nats=nats is not None)
+        write_json(json_file, {"configurations": [str(file) for file in files]})
         return
     from thence.live import Endpoint
     from thence.live.stdio import converse
@@ -163,31 +178,20 @@ def _speak(form: str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
-def _init(
-    folder: Path,
-    names: list[str],
-    protocol: str,
-    options: dict[str, int | str | bool],
-    plain: bool,
-    nats: str | None,
-    keep_authority: bool,
-    json_file: str | None,
-) -> None:
-    from thence.live.init import AUTHORITY_KEY, SERVER, initialise
+def _needs_certificates() -> None:
+    try:
+        require_packages("cryptography")
+    except MisuseError as error:
+        raise MisuseError(f"{error}; or --plain makes a set without certificates") from None
 
-    if not plain:
-        try:
-            require_packages("cryptography")
-        except MisuseError as error:
-            raise MisuseError(f"{error}; or --plain makes a set without certificates") from None
 
-    files = initialise(
-        folder, names, protocol=protocol, plain=plain, options=options, nats=nats, keep_authority=keep_authority
-    )
-    out = console(json_file)
-    if keep_authority and not plain:
+def _show_set(folder: Path, names: list[str], files: list[Path], out: Console, *, kept: bool, nats: bool) -> None:
+    """Print how the endpoints of a new set are started; `kept`: with the authority's key, `nats`: with a server."""
+    from thence.live.init import AUTHORITY_KEY, SERVER
+
+    if kept:
         out.print(f"{folder / AUTHORITY_KEY} can vouch for any name: keep it away from the endpoints.")
-    if nats is not None:
+    if nats:
         out.print(f"Start the server first: nats-server -c {quote(str(folder / SERVER))}")
     out.print(f"{len(files)} endpoint{'s' * (len(files) != 1)}. Start each in a terminal of its own:")
     for file in files:
@@ -198,4 +202,3 @@ def _init(
     out.print(
         f"Afterwards: thence audit {quote(str(folder))}/*.jsonl, and while they run: thence why {quote(str(files[-1]))}"
     )
-    write_json(json_file, {"configurations": [str(file) for file in files]})

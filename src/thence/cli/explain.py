@@ -8,14 +8,13 @@ import typer
 
 from thence.cli._common import (
     CORES,
+    SHOWN,
     ColumnsOption,
     EngineOption,
     JsonFile,
     KindsOption,
     console,
     finish,
-    named_columns,
-    named_kinds,
     write_json,
 )
 from thence.cli.audit import CoresOption, FormatOption, TraceArgument, audited
@@ -28,7 +27,7 @@ def command(
     trace: TraceArgument,
     violation: Annotated[
         int,
-        typer.Option(metavar="K", help="Which one, from 1, by run, destination, missing message.", min=1),
+        typer.Option(metavar="K", help="Number of the violation in the audit, from 1.", min=1),
     ] = 1,
     fact: Annotated[
         tuple[str, str, str, str] | None,
@@ -36,7 +35,7 @@ def command(
             metavar="M D COPY TO", help='Instead: must the copy of COPY to TO say that "D is a destination of M"? Why?'
         ),
     ] = None,
-    run: Annotated[str | None, typer.Option(help="With --fact: which run, if there are several.")] = None,
+    run: Annotated[str | None, typer.Option(help="With --fact: the run, if there are several.")] = None,
     format: FormatOption = "auto",
     columns: ColumnsOption = None,
     kinds: KindsOption = None,
@@ -49,11 +48,13 @@ def command(
     With --fact, say instead why a fact must, or need not, be on a copy (KS98's fixed points, in this run), and whether
     its stamp has it, where the trace records stamps (`thence simulate --stamps`).
 
+    Spans that start before their parents, where no difference of clocks explains it, are named one by one.
+
     Exit code 1 if there is such a violation, 0 if the execution has none, 2 if there are fewer than asked for.
     """
     from thence.tables.files.read import open_trace
 
-    opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
+    opened = open_trace(trace, format, columns=columns, kinds=kinds)
     if set(opened.files.values()) == {"shiviz"}:
         raise MisuseError("a log with clocks has no deliveries to explain; `thence audit` judges its clocks")
     if run is not None and fact is None:
@@ -70,6 +71,14 @@ def command(
 
     with audited(opened, engine, cores) as (result, _):
         out = console(json_file)
+        early = result.records.early if result.records else []
+        if early and not any(run["violations"] for run in result.run_rows):
+            for each in early[:SHOWN]:
+                out.print(f"run {each.run}: {each.sentence}")
+            if len(early) > SHOWN:
+                out.print(f"... and {len(early) - SHOWN:,} more; --json has them all")
+            write_json(json_file, {"spans": [each._asdict() for each in early]})
+            finish(1)
         if not any(run["violations"] for run in result.run_rows):
             why = "; `thence audit` says why it is unknown" if result.verdict == "unknown" else ""
             out.print(f"verdict: {result.verdict}; there is no violation to explain{why}")

@@ -61,7 +61,7 @@ def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None,
 
 
 def recorded(events: list[Event], fact: Fact, copy: Fact) -> bool | None:
-    """Tell whether a fact stands in the stamp of a copy; None if the trace has no such stamp in the clear."""
+    """Return whether a fact stands in the stamp of a copy; None if the trace has no such stamp in the clear."""
     for event in events:
         if (event.message, event.process) == copy and event.dependencies is not None and event.kind != "send":
             return any(fact[0] == message and fact[1] in to for message, to in event.dependencies)

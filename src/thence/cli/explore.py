@@ -32,27 +32,35 @@ UNUSED = {
 
 
 def command(
-    protocol: Annotated[str, typer.Option(help="What to explore; see `thence protocols`.")] = "ks",
-    processes: Annotated[int, typer.Option(help="How many processes.")] = 3,
-    messages: Annotated[int, typer.Option(help="How many messages at most.")] = 3,
-    destinations: Annotated[str, typer.Option(help="unicast, any or broadcast.")] = "unicast",
+    protocol: Annotated[str, typer.Option(help="Protocol to explore; see `thence protocols`.")] = "ks",
+    processes: Annotated[int, typer.Option(help="Number of processes.")] = 3,
+    messages: Annotated[int, typer.Option(help="Maximum number of messages.")] = 3,
+    destinations: Annotated[
+        str, typer.Option(metavar="unicast|any|broadcast", help="Destinations of a message.")
+    ] = "unicast",
     fifo: Annotated[bool, typer.Option("--fifo", help="Channels keep the order of sending.")] = False,
     to_self: Annotated[bool, typer.Option("--self", help="Processes may address themselves.")] = False,
-    crashes: Annotated[int, typer.Option(help="How many processes may crash.")] = 0,
-    loss: Annotated[int, typer.Option(help="How many copies may be lost.")] = 0,
-    links: Annotated[int, typer.Option(help="How many links of an overlay may be opened.")] = 0,
+    crashes: Annotated[int, typer.Option(help="Number of processes that may crash.")] = 0,
+    loss: Annotated[int, typer.Option(help="Number of copies that may be lost.")] = 0,
+    links: Annotated[int, typer.Option(help="Number of overlay links that may be opened.")] = 0,
     groups: Annotated[str, typer.Option(help="Groups for protocols that need them: ab|c.")] = "",
-    detector: Annotated[str, typer.Option(help="Failure detector: eager, falling or any.")] = "eager",
-    changes: Annotated[int, typer.Option(help="How often the detector `any` changes its mind at each process.")] = 1,
+    detector: Annotated[str, typer.Option(metavar="eager|falling|any", help="Failure detector.")] = "eager",
+    changes: Annotated[
+        int, typer.Option(help="How often the detector `any` may change its output at each process.")
+    ] = 1,
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")
     ] = None,
     properties: Annotated[
         list[str] | None,
-        typer.Option("--property", help="Judge this instead of what the protocol promises: causal-order; repeatable."),
+        typer.Option(
+            "--property",
+            metavar="NAME",
+            help="Judge this property instead of the promised ones, as in causal-order; repeatable.",
+        ),
     ] = None,
     time_limit: Annotated[float | None, typer.Option(help="Stop after this many seconds.")] = None,
-    variants: Annotated[bool, typer.Option("--variants", help="Admit the printed forms of the papers.")] = False,
+    variants: Annotated[bool, typer.Option("--variants", help="Allow the printed forms of the papers.")] = False,
     replay: Annotated[
         Path | None, typer.Option(metavar="EXECUTION", help="Replay an execution written by --save.")
     ] = None,
@@ -63,14 +71,14 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Write the smallest failing execution as a page to step through."),
     ] = None,
-    step: Annotated[bool, typer.Option("--step", help="Make one execution by hand, step by step.")] = False,
+    step: Annotated[bool, typer.Option("--step", help="Choose each step of one execution yourself.")] = False,
     graph: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the whole state graph: .dot or .json.")
     ] = None,
     cover: Annotated[bool, typer.Option("--cover", help="Count how often each step of the protocol was run.")] = False,
     json_file: JsonFile = None,
 ) -> None:
-    """Try all interleavings of a small system; say what was covered, and show the smallest failure."""
+    """Try all interleavings of a small system; report what was covered, and show the smallest failure."""
     from thence.lab.explorer.properties import properties_of
     from thence.lab.explorer.setting import Setting
 
@@ -277,11 +285,14 @@ def _replay(path: Path, page: Path | None, json_file: str | None) -> None:
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise TraceError(f"{path} is no text; an execution written by --save is accepted") from None
+        raise TraceError(f"{path} is not text; an execution written by --save is accepted") from None
     except TraceError as error:
-        raise TraceError(f"{path}: {error}; an execution written by --save is accepted") from None
+        raise TraceError(
+            f"{path}: {error}; an execution written by --save is accepted; "
+            "`thence audit` and `thence show` take a trace"
+        ) from None
     except Impossible as error:
-        raise TraceError(f"{path} is no execution of its setting any more: {error}") from None
+        raise TraceError(f"{path} is not an execution of its setting any more: {error}") from None
     out = console(json_file)
     _show(witness, out)
     broken = result.problem.property if result.problem is not None else None

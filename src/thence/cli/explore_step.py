@@ -72,7 +72,7 @@ def _start(setting: Setting, out: Console) -> Start | None:
             return None
         if word.isdecimal() and 1 <= int(word) <= len(known):
             return known[int(word) - 1]
-        out.print(f"{word!r} is no choice; a number from 1 to {len(known)}, or q to end")
+        out.print(f"{word!r} is not a choice; a number from 1 to {len(known)}, or q to end")
     return None
 
 
@@ -102,7 +102,7 @@ def _obey(walk: Stepper, choices: list[Step], word: str, rest: str, out: Console
         for line in (*walk.take(choices[int(word) - 1]), *(f"     {note}" for note in walk.notes)):
             out.print(line)
     else:
-        raise MisuseError(f"{word!r} is no choice; {HELP}" if word != "s" else f"s needs a file to write; {HELP}")
+        raise MisuseError(f"{word!r} is not a choice; {HELP}" if word != "s" else f"s needs a file to write; {HELP}")
 
 
 def _save(walk: Stepper, file: str, out: Console) -> None:

@@ -15,9 +15,12 @@ EXAMPLE = "thence give-up checkpoint a7"
 
 def command(
     checkpoint: Annotated[Path, typer.Argument(help="The checkpoint folder of a delivering stream.")],
-    cause: Annotated[str | None, typer.Argument(help="The cause, as `thence waiting` names the blocker.")] = None,
+    cause: Annotated[str | None, typer.Argument(help="The cause, as `thence waiting` names it.")] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="One key, by its values; without a cause it is drained.")
+        str | None,
+        typer.Option(
+            metavar="A,B,...", help="Values of one key; without a cause, everything that it holds is released."
+        ),
     ] = None,
     commands: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The stream's folder of commands; default: CHECKPOINT/give-up.")
@@ -25,9 +28,9 @@ def command(
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Give up a cause that a running stream waits for: what is blocked by it goes on, and is called released.
+    """Give up a cause that a running stream waits for: the rows that it blocks are released.
 
-    The stream hears it in its next micro-batch; after a crash that micro-batch gives the same rows again.
+    This takes effect in the next micro-batch; after a crash that micro-batch gives the same rows again.
     """
     session = session_for(checkpoint, cores)
     from thence.tables.engines.spark.give_up import give_up as on_spark

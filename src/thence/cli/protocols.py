@@ -22,7 +22,7 @@ def command(
     seed: Annotated[int, typer.Option(help="With --measure: the seed of the traffic.")] = 1,
     json_file: JsonFile = None,
 ) -> None:
-    """List the protocols: first those to use, then those to compare with; what each needs, promises and costs.
+    """List the protocols, those for use first, with what each needs, promises and costs.
 
     With --measure, exit code 1 means that a protocol broke its promise.
     """
@@ -74,16 +74,8 @@ def scenario_for(protocol: str, seed: int) -> Scenario | None:
 
     needs = lookup(protocol).needs
     fanout = "broadcast" if "broadcast only" in needs else "unicast" if "unicast only" in needs else "uniform"
-    scenario = Scenario(
-        protocol=protocol,
-        processes=6,
-        messages=150,
-        fanout=fanout,
-        fifo="fifo" in needs,
-        seed=seed,
-        run=protocol,
-        bound=100 if protocol == "bounded" else None,
-    )
+    bound = 100 if protocol == "bounded" else None
+    scenario = Scenario(protocol, 6, 150, fanout, fifo="fifo" in needs, bound=bound, seed=seed, run=protocol)
     try:
         scenario.check()
     except MisuseError:

@@ -28,30 +28,39 @@ EXAMPLE = "thence reproduce ci-dc separators --out reproduce"
 def command(
     papers: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PAPER", help="ks98, ci-dc, separators, genuine, bounded, costs; all if none."),
+        typer.Argument(metavar="PAPER", help="ks98, ci-dc, separators, genuine, bounded or costs; default: all."),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Page, rows and pictures go here.")] = Path(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the page, rows and pictures.")] = Path(
         "reproduce"
     ),
-    full: Annotated[bool, typer.Option("--full", help="The papers' own counts: hours; call again to resume.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Use the papers' own counts: takes hours; call again to resume.")
+    ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A minute, to see that it works; few runs, so some claims stay open.")
+        bool, typer.Option("--quick", help="Take about a minute: few runs, so some claims stay open.")
     ] = False,
     processes: Annotated[
         list[int] | None, typer.Option("--processes", "-n", metavar="N", help="Only these sizes; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The first seed.")] = 1,
     cores: Annotated[
-        int | None, typer.Option(min=1, help="Of the embedded Spark session; 1 runs here, without; 2 unless --quick.")
+        int | None,
+        typer.Option(min=1, help="Cores of the embedded Spark session; 1: without Spark. Default: 2, with --quick 1."),
     ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Measure again what the papers publish: tables, figures, a verdict for each claim, and one HTML page.
 
-    Exit code 1: a simulation failed, or a protocol broke its promise in one. Verdicts do not change it.
+    Exit code 1 if a simulation failed or a protocol broke its promise; verdicts do not change it.
     """
     used = cores or (1 if quick else 2)
-    require_packages("matplotlib", "networkx", "pyarrow", *(["pyspark"] if used > 1 else []))
+    require_packages(
+        "matplotlib",
+        "networkx",
+        "pyarrow",
+        *(["pyspark"] if used > 1 else []),
+        without={"pyspark": "--quick or --cores 1"},
+    )
     from thence.cli.simulate import print_table
     from thence.lab.papers.paper import Scale
     from thence.lab.papers.run import PAPERS, count_verdicts

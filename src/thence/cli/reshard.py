@@ -16,14 +16,15 @@ EXAMPLE = "thence reshard checkpoint checkpoint-16 --shards 16"
 
 def command(
     checkpoint: Annotated[Path, typer.Argument(help="The checkpoint folder of a stopped stream.")],
-    new: Annotated[Path, typer.Argument(help="The new checkpoint folder, which is not there yet.")],
-    shards: Annotated[int | None, typer.Option(help="Shards of keys; default: as many as cores.")] = None,
+    new: Annotated[Path, typer.Argument(help="The new checkpoint folder, which must not exist.")],
+    shards: Annotated[int | None, typer.Option(help="Number of shards; default: the number of cores.")] = None,
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Make a checkpoint with another number of shards; its stream goes on there, with every row that is held.
+    """Copy the checkpoint of a stopped stream into a new one with another number of shards.
 
-    The old checkpoint is only read. Keep it until the stream has gone on with the new one.
+    The stream continues from the new checkpoint, with every held row. The old one is only read: keep it until the
+    stream runs.
     """
     session = session_for(checkpoint, cores)
     from thence.tables.engines.spark.reshard import reshard as on_spark

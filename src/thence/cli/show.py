@@ -15,8 +15,6 @@ from thence.cli._common import (
     KindsOption,
     console,
     detail,
-    named_columns,
-    named_kinds,
     skipped_files,
     write_json,
 )
@@ -34,12 +32,14 @@ EXAMPLE = "thence show run.jsonl --violation 1 --out why.html"
 def command(
     trace: TraceArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="The page; default: named after the trace, here.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="The page; default: named after the trace, in this folder."),
     ] = None,
     violation: Annotated[
-        int | None, typer.Option(metavar="K", min=1, help="Only what is around this violation, as `audit` counts.")
+        int | None,
+        typer.Option(metavar="K", min=1, help="Only the surroundings of this violation, numbered as in the audit."),
     ] = None,
-    message: Annotated[str | None, typer.Option(metavar="M", help="Only what is around this message.")] = None,
+    message: Annotated[str | None, typer.Option(metavar="M", help="Only the surroundings of this message.")] = None,
     time: Annotated[str | None, typer.Option(metavar="FROM:TO", help="Only these recorded seconds.")] = None,
     order: Annotated[str | None, typer.Option(metavar="FROM:TO", help="Only this range of `order`.")] = None,
     processes: Annotated[str | None, typer.Option(metavar="a,b", help="Only these processes.")] = None,
@@ -52,18 +52,18 @@ def command(
     cores: CoresOption = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Write a run as one HTML page to look at: no server, no network; light and dark, keyboard and screen reader.
+    """Write a run as one HTML page: lanes, messages, violations and their proofs. It needs no server and no network.
 
-    A trace of more than 100,000 events is divided into excerpts, and the page is an index of them.
+    A trace of more than 100,000 events becomes several pages with an index.
     """
-    from thence.cli._pages import recorded, said, write_pages
+    from thence.cli._pages import recorded, write_pages
     from thence.show.page import Wanted, recorded_log
     from thence.tables.files.read import open_trace
 
     excerpt = _excerpt(run, time, order, processes)
     if sum((violation is not None, message is not None, bool(excerpt) and run is None)) > 1:
         raise MisuseError("--violation, --message and other conditions were given together; one of them is accepted")
-    opened = open_trace(trace, format, columns=named_columns(columns), kinds=named_kinds(kinds))
+    opened = open_trace(trace, format, columns=columns, kinds=kinds)
     target = out or Path(_name(trace, opened)).with_suffix(".html")
     check_target("--out", target, folder=False)
     asked = Wanted(excerpt, violation, message)
@@ -73,9 +73,9 @@ def command(
         unused = list(dict.fromkeys(map(str, opened.quarantine)))
         if unused and not made.events:
             raise TraceError(f"the trace has no event to draw; {unused[0]}")
-        written = write_pages(made, asked, target)
+        written = write_pages(made, asked, target, console(json_file))
         aside = [f"note: set aside: {unused[0]}; `thence audit` names all {len(unused):,}"] if unused else []
-        for line in (*said(written), *aside, *skipped_files(opened.skipped)):
+        for line in (*aside, *skipped_files(opened.skipped)):
             console(json_file).print(line)
         pages = [{"file": str(path), "bytes": size} for path, size in written]
         write_json(json_file, {"events": result.events, "engine": result.engine, "pages": pages})

@@ -22,13 +22,20 @@ SHOWN_REASONS = 10
 
 
 def command(
-    protocol: Annotated[str, typer.Option(help="See `thence protocols`.")] = "ks",
-    processes: Annotated[int, typer.Option("--processes", "-n", help="How many; named a, b, c, ...")] = 8,
-    messages: Annotated[int, typer.Option(help="Messages to send, over all processes.")] = 1000,
+    protocol: Annotated[str, typer.Option(help="Protocol to run; see `thence protocols`.")] = "ks",
+    processes: Annotated[
+        int, typer.Option("--processes", "-n", help="Number of processes, which are named a, b, c, ...")
+    ] = 8,
+    messages: Annotated[int, typer.Option(help="Number of messages, over all processes.")] = 1000,
     fanout: Annotated[
-        str | None, typer.Option(help="uniform (mean n/2), unicast, broadcast, or a number K.", show_default="uniform")
+        str | None,
+        typer.Option(
+            metavar="FANOUT",
+            help="Destinations of a message: uniform (mean n/2), unicast, broadcast or a number.",
+            show_default="uniform",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same run, to the byte.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same run, to the byte.")] = 1,
     fifo: Annotated[bool, typer.Option("--fifo", help="Copies of one link arrive in order.")] = False,
     to_self: Annotated[bool, typer.Option("--self", help="A process may send to itself, too.")] = False,
     delay: Annotated[
@@ -48,11 +55,11 @@ def command(
         ),
     ] = "poisson",
     rate: Annotated[float, typer.Option(help="Requests per second of each process.")] = 10.0,
-    labels: Annotated[int, typer.Option(help="Independent causal orders side by side.")] = 0,
-    bound: Annotated[int | None, typer.Option(metavar="B", help="Of `bounded`: sends in an epoch.")] = None,
-    crashes: Annotated[int, typer.Option(help="Processes that stop at a random time.")] = 0,
-    links: Annotated[int, typer.Option(help="Links of an overlay that are opened at random times.")] = 0,
-    loss: Annotated[float, typer.Option(help="Share of copies lost; only for protocols that bear it.")] = 0.0,
+    labels: Annotated[int, typer.Option(help="Number of independent causal orders.")] = 0,
+    bound: Annotated[int | None, typer.Option(metavar="B", help="Protocol bounded: sends in an epoch.")] = None,
+    crashes: Annotated[int, typer.Option(help="Number of processes that stop at a random time.")] = 0,
+    links: Annotated[int, typer.Option(help="Number of overlay links that are opened at random times.")] = 0,
+    loss: Annotated[float, typer.Option(help="Share of copies lost; only for protocols that tolerate it.")] = 0.0,
     duplicates: Annotated[float, typer.Option(help="Share of copies that arrive twice.")] = 0.0,
     partition: Annotated[
         list[str] | None, typer.Option(metavar="SPEC", help="1.5-4:abc|de: two sides for those seconds; repeatable.")
@@ -61,20 +68,20 @@ def command(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")
     ] = None,
     run: Annotated[str, typer.Option(help="Name of the run in the trace.", show_default="from the scenario")] = "",
-    warmup: Annotated[float, typer.Option(help="Share of the messages left out of the measures.")] = 0.2,
-    stamps: Annotated[bool, typer.Option("--stamps", help="Record dependencies in the clear.")] = False,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Also time every operation.")] = False,
+    warmup: Annotated[float, typer.Option(help="Share of the messages that is not measured.")] = 0.2,
+    stamps: Annotated[bool, typer.Option("--stamps", help="Record the dependencies of each stamp.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Also measure the CPU time of every operation.")] = False,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where events go: .jsonl, .jsonl.gz or .parquet.")
+        Path | None, typer.Option(metavar="FILE", help="Write the events to .jsonl, .jsonl.gz or .parquet.")
     ] = None,
     arrivals: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where arrivals with their stamps go: .jsonl or .parquet.")
+        Path | None, typer.Option(metavar="FILE", help="Write the arrivals with their stamps to .jsonl or .parquet.")
     ] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Simulate one run: a protocol, a workload, a network, a seed. Record it and measure it.
+    """Simulate one run of a protocol under a workload and a network; record and measure it.
 
-    Exit code 1 means a deadlock: something waits for ever although nothing was lost.
+    Exit code 1 means a deadlock: a message waits forever although nothing was lost.
     """
     from thence.lab.simulator import Scenario
     from thence.lab.simulator import simulate as simulate_run
@@ -88,26 +95,10 @@ def command(
     if not 0.0 <= warmup < 1.0:
         raise MisuseError(f"warm-up {warmup} is not a share; from 0 up to, but not, 1 is accepted")
     scenario = Scenario(
-        protocol=protocol,
-        processes=processes,
-        messages=messages,
-        fanout=fanout,
-        workload=workload,
-        rate=rate,
-        delay=delay,
-        fifo=fifo,
-        to_self=to_self,
-        labels=labels,
-        bound=bound,
-        crashes=crashes,
-        links=links,
-        loss=loss,
-        duplicates=duplicates,
-        partitions=tuple(partition or ()),
-        options=tuple(options_of(option).items()),
-        seed=seed,
-        run=run,
-    )
+        protocol, processes, messages, fanout, workload, rate, delay, fifo=fifo, to_self=to_self, labels=labels,
+        bound=bound, crashes=crashes, links=links, loss=loss, duplicates=duplicates, partitions=tuple(partition or ()),
+        options=tuple(options_of(option).items()), seed=seed, run=run,
+    )  # fmt: skip
     result = simulate_run(
         scenario,
         trace=trace is not None,
@@ -144,7 +135,7 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
         print_table(cpu_table(result.cpu), out)
     stuck = result.outcome.stuck
     if stuck:
-        out.print("Deadlock." if result.outcome.deadlock else "Something waits for ever for what was lost.")
+        out.print("Deadlock." if result.outcome.deadlock else "Something waits forever for what was lost.")
         alike = Counter(explain(process, pending) for process, pending in stuck)
         for text, count in list(alike.items())[:SHOWN_REASONS]:
             out.print(f"  {text}" + (f" (and {count - 1} more like it)" if count > 1 else ""))

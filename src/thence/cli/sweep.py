@@ -22,22 +22,27 @@ MEASURED = ("entries_per_copy", "facts_per_copy", "bytes_per_copy", "bytes_per_m
 
 
 def command(
-    grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to run; see docs/laboratory/sweep.md.")],
-    out: Annotated[str, typer.Option(metavar="DIR", help="Results go here; what is finished there is not run again.")],
-    traces: Annotated[bool, typer.Option("--traces", help="Keep the trace of every scenario, too.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="Run scenarios again that had failed.")] = False,
+    grid: Annotated[
+        Path, typer.Argument(metavar="GRID.toml", help="The grid of scenarios; see docs/laboratory/sweep.md.")
+    ],
+    out: Annotated[
+        str, typer.Option(metavar="DIR", help="Folder for the results; finished scenarios in it are not run again.")
+    ],
+    traces: Annotated[bool, typer.Option("--traces", help="Also keep the trace of every scenario.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed scenarios again.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it: .png, .svg, or both if the name has no ending.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg, or both if the name has no ending."),
     ] = None,
-    x: Annotated[str, typer.Option(help="The plot's axis: a key of the grid.")] = "processes",
-    y: Annotated[str, typer.Option(help="The plot's measure.")] = "bytes_per_message",
-    by: Annotated[str, typer.Option(help="The plot's lines: a key of the grid.")] = "protocol",
+    x: Annotated[str, typer.Option(help="Axis of the plot: a key of the grid.")] = "processes",
+    y: Annotated[str, typer.Option(help="Measure of the plot.")] = "bytes_per_message",
+    by: Annotated[str, typer.Option(help="Lines of the plot: a key of the grid.")] = "protocol",
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Run every scenario of a grid, spread by Spark, and join the seeds with confidence intervals.
+    """Simulate every scenario of a grid on Spark; average over the seeds, with confidence intervals.
 
-    Exit code 1: a scenario failed, or waits for ever although nothing was lost.
+    Exit code 1 if a scenario failed, or waits forever although nothing was lost.
     """
     from thence.lab.sweep.grid import read_grid
 

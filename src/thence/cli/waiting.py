@@ -22,9 +22,9 @@ def command(
     cores: SparkCores = CORES,
     json_file: JsonFile = None,
 ) -> None:
-    """Explain every row that a stream holds back, as of its last committed micro-batch.
+    """List the rows that a stream holds, as of its last committed micro-batch, and the causes that they wait for.
 
-    Each has the causes it still misses, and the one at the root of its wait, which has not arrived at all.
+    Each row has the causes that are missing, and the one at the root, which has not arrived.
     """
     session = session_for(checkpoint, cores)
     from thence.tables.engines.spark.waiting import waiting_in_stream
@@ -36,7 +36,7 @@ def command(
 
 
 def session_for(checkpoint: Path, cores: int) -> SparkSession:
-    """Start Spark to read the state of a stream; refuse a folder that is no checkpoint before that."""
+    """Start Spark to read the state of a stream; refuse a folder that is not a checkpoint before that."""
     if not (checkpoint / "commits").is_dir():
         raise MisuseError(f"{checkpoint} is not the checkpoint of a stream: it has no folder commits")
     return start_spark(cores, quick=True)

@@ -23,7 +23,7 @@ def command(
     ] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """Ask a running endpoint what it is holding, and why, over its local admin socket."""
+    """Ask a running endpoint, over its local admin socket, which messages it holds and why."""
     from thence.live.admin import ask
     from thence.live.config import load
 

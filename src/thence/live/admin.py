@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from thence.live.endpoint import Endpoint
 
 QUESTION_LIMIT = 1 << 16
-Answered = Row
-"""what goes out as JSON"""
 
 
 class Admin:
@@ -55,7 +53,7 @@ class Admin:
         finally:
             writer.close()
 
-    async def _answer(self, line: bytes) -> Answered:
+    async def _answer(self, line: bytes) -> Row:
         asked = json.loads(line)
         if asked == {"ask": "why"}:
             return why(self.endpoint)
@@ -74,7 +72,7 @@ class Admin:
             self.path.unlink(missing_ok=True)
 
 
-def why(endpoint: Endpoint) -> Answered:
+def why(endpoint: Endpoint) -> Row:
     """Report what an endpoint holds, for which cause, from whom, since when; its links; its journal."""
     process = endpoint.process
     core, journal = process.core, process.journal
@@ -101,10 +99,10 @@ def why(endpoint: Endpoint) -> Answered:
     }
 
 
-def _roots(endpoint: Endpoint, pending: list[Pending], since: dict[str, float | None]) -> list[Answered]:
+def _roots(endpoint: Endpoint, pending: list[Pending], since: dict[str, float | None]) -> list[Row]:
     """Name the processes whose missing messages hold up the rest: how many wait, directly or not, and since when.
 
-    A cause that is itself held here is no root; what it waits for is.
+    A cause that is itself held here is not a root; what it waits for is.
     """
     process = endpoint.process
     held = {_name(each): each for each in pending if each.what == "copy"}
@@ -130,7 +128,7 @@ def _roots(endpoint: Endpoint, pending: list[Pending], since: dict[str, float | 
         for name in sorted(lacking(message)):
             waiting.setdefault(name, []).append(message)
     here = endpoint.transport.reachable()
-    rows: list[Answered] = []
+    rows: list[Row] = []
     for name, messages in waiting.items():
         times = [at for at in map(since.get, messages) if at is not None]
         reachable = process.core.roster.position(name) in here
@@ -139,7 +137,7 @@ def _roots(endpoint: Endpoint, pending: list[Pending], since: dict[str, float | 
     return sorted(rows, key=lambda row: (-row["messages"], row["process"]))
 
 
-def _explained(pending: Pending) -> Answered:
+def _explained(pending: Pending) -> Row:
     return {
         "message": pending.message,
         "sender": pending.sender,
@@ -155,7 +153,7 @@ def _name(pending: Pending) -> str:
     return f"{pending.message}/{pending.label}" if pending.label else str(pending.message)
 
 
-def _described(link: Link) -> Answered:
+def _described(link: Link) -> Row:
     return {
         "process": link.name,
         "connected": link.open,
@@ -167,7 +165,7 @@ def _described(link: Link) -> Answered:
     }
 
 
-def ask(path: Path, question: Answered) -> Answered:
+def ask(path: Path, question: Row) -> Row:
     """Put a question to the endpoint behind a socket."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -184,7 +182,7 @@ def ask(path: Path, question: Answered) -> Answered:
         raise MisuseError(f"no endpoint answers at {path}: {error.strerror or error}; is it running?") from error
     if not data:
         raise MisuseError(f"the endpoint at {path} did not answer")
-    answer: Answered = json.loads(data)
+    answer: Row = json.loads(data)
     if "error" in answer:
         raise MisuseError(str(answer["error"]))
     return answer

@@ -42,7 +42,7 @@ class Asker:
         """Put the question into the queue; asked again while members are away, it adds no row to the journal."""
         process = self._process
         committed = process.group is None
-        if committed and process.core.membership.begun(given.joins, given.process, given.address):
+        if committed and process.core.membership.begun(given):
             self.settle(None)
         else:
             process.ask(given, self)
@@ -81,10 +81,23 @@ def read_question(proven: str | None, body: bytes, process: LiveProcess, *, addr
         raise PeerError(f"{proven} asks for {name}; a process asks for itself only")
     if not core.member.grows:
         raise PeerError(f"protocol {core.member.name} needs a fixed membership; no process can join or leave")
+    if joins and name in core.roster and core.membership.left >> core.roster.position(name) & 1:
+        raise PeerError(f"{name} has left; its name cannot come back, choose another")
     wanted = [*core.roster, name] if name not in core.roster else list(core.roster)
     if joins and processes != wanted:
         raise PeerError(f"processes are {processes!r:.300} in the configuration of {name}; {wanted} is expected")
     return Propose(joins, name, address)
+
+
+def read_answer(body: bytes) -> Row:
+    """Read what a process has answered: what is wrong, whom to ask instead, or who has not accepted yet."""
+    try:
+        answer: Row = json.loads(body)
+        if {"error", "ask"} & answer.keys() or all(isinstance(answer[key], list) for key in ("waiting", "roster")):
+            return answer
+    except (ValueError, KeyError, AttributeError, RecursionError):
+        pass
+    raise PeerError(f"an answer of {len(body)} bytes that cannot be read")
 
 
 async def change(config: Config, through: str, *, joins: bool, waiting: Callable[[list[str]], None]) -> list[str]:
@@ -156,8 +169,7 @@ async def _ask(config: Config, peer: str, body: bytes) -> Row:
                     if kind == REFUSED:
                         return {"error": bytes(found).decode("utf-8", "replace")}
                     if kind == ANSWER:
-                        answer: Row = json.loads(bytes(found))
-                        return answer
+                        return read_answer(bytes(found))
         finally:
             with suppress(OSError, ssl.SSLError):
                 writer.close()

@@ -1,6 +1,6 @@
 """The configuration of one endpoint, read from TOML. Every error names its key.
 
-Paths are relative to the file. The keys are in `CONFIG_KEYS`; docs/reference/live.md explains each.
+Paths are relative to the file. The keys are in `CONFIG_KEYS`; docs/reference/live-configuration.md explains each.
 """
 
 from __future__ import annotations
@@ -134,29 +134,22 @@ class Config:
 
 CONFIG_KEYS = {
     "": (
-        "name",
-        "processes",
-        "protocol",
-        "options",
-        "run",
-        "journal",
-        "synchronous",
-        "record",
-        "admin",
-        "metrics",
-        "health",
-        "bind",
-        "dead_letter",
-        "addresses",
-        "tls",
-        "plain",
-        "nats",
-        "limits",
+        "name", "processes", "protocol", "options", "run", "journal", "synchronous", "record", "admin", "metrics",
+        "health", "bind", "dead_letter", "addresses", "tls", "plain", "nats", "limits",
     ),
-    "tls": ("certificate", "key", "authority"),
+    "tls": tuple(Tls.__dataclass_fields__),
     "nats": ("servers", "user", "password", "stream", "sync_interval", "replicas", "monitor"),
     "limits": tuple(Limits.__dataclass_fields__),
-}
+}  # fmt: skip
+LEAST_LIMITS = {
+    "payload_bytes": 1, "credit_bytes": 1024, "outbox_items": 1, "attempts": 0, "journal_bytes": 1 << 20,
+    "record_bytes": 0, "transaction_seconds": 0.001, "transaction_sends": 1, "transaction_bytes": 1,
+    "handshake_seconds": 0.1, "stop_seconds": 0.0, "heartbeat_seconds": 0.01, "silence_seconds": 0.05,
+    "suspect_after": 1.0,
+}  # fmt: skip
+"""the least value of each limit that is a number"""
+MOST_PAYLOAD_BYTES = 100_000_000
+"""beyond this the copies in memory would stop the event loop for longer than peers wait"""
 
 
 class _Table:
@@ -167,7 +160,7 @@ class _Table:
         known = CONFIG_KEYS.get(prefix.rstrip("."))
         for key in values:
             if known is not None and key not in known:
-                raise MisuseError(f"{file}: {prefix}{key} is no key; here stand {', '.join(known)}")
+                raise MisuseError(f"{file}: {prefix}{key} is not a key; the keys are {', '.join(known)}")
 
     def wrong(self, key: str, expected: str) -> MisuseError:
         found = f"is {self.values[key]!r:.60}" if key in self.values else "is missing"
@@ -391,29 +384,10 @@ def _options(top: _Table) -> dict[str, int | str | bool]:
 
 
 def _limits(table: _Table) -> Limits:
-    d = Limits()
-    return Limits(
-        payload_bytes=int(table.number("payload_bytes", d.payload_bytes, 1)),
-        credit_bytes=int(table.number("credit_bytes", d.credit_bytes, 1024)),
-        outbox_items=int(table.number("outbox_items", d.outbox_items, 1)),
-        attempts=int(table.number("attempts", d.attempts, 0)),
-        journal_bytes=int(table.number("journal_bytes", d.journal_bytes, 1 << 20)),
-        record_bytes=int(table.number("record_bytes", d.record_bytes, 0)),
-        away=cast(Away, table.choice("away", "wait", "spill", "abandon")),
-        transaction_seconds=table.number("transaction_seconds", d.transaction_seconds, 0.001),
-        transaction_sends=int(table.number("transaction_sends", d.transaction_sends, 1)),
-        transaction_bytes=int(table.number("transaction_bytes", d.transaction_bytes, 1)),
-        handshake_seconds=table.number("handshake_seconds", d.handshake_seconds, 0.1),
-        stop_seconds=table.number("stop_seconds", d.stop_seconds, 0.0),
-        heartbeat_seconds=table.number("heartbeat_seconds", d.heartbeat_seconds, 0.01),
-        silence_seconds=_silence(table),
-        suspect_after=table.number("suspect_after", d.suspect_after, 1.0),
-    )
-
-
-def _silence(table: _Table) -> float:
-    seconds = table.number("silence_seconds", Limits().silence_seconds, 0.05)
-    beat = table.number("heartbeat_seconds", Limits().heartbeat_seconds, 0.01)
-    if seconds < 3 * beat:
-        raise table.wrong("silence_seconds", f"at least three times heartbeat_seconds, {3 * beat:g},")
-    return seconds
+    usual = Limits()
+    numbers = {key: table.number(key, getattr(usual, key), least) for key, least in LEAST_LIMITS.items()}
+    if numbers["payload_bytes"] > MOST_PAYLOAD_BYTES:
+        raise table.wrong("payload_bytes", f"at most {MOST_PAYLOAD_BYTES}")
+    if numbers["silence_seconds"] < (least := 3 * numbers["heartbeat_seconds"]):
+        raise table.wrong("silence_seconds", f"at least three times heartbeat_seconds, {least:g},")
+    return Limits(**numbers, away=cast(Away, table.choice("away", "wait", "spill", "abandon")))  # type: ignore[arg-type]

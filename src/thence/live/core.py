@@ -38,7 +38,7 @@ from thence.core.protocols import (
 from thence.core.protocols.ack_member import AckMember
 from thence.core.protocols.registry import Need, check_options
 from thence.errors import MisuseError, PeerError
-from thence.live.deliveries import Aside, InboxEntry, InputResult, Ref
+from thence.live.group import Aside, InboxEntry, InputResult, Ref
 from thence.live.inputs import (
     KIND_OF,
     PAYLOAD,
@@ -46,12 +46,12 @@ from thence.live.inputs import (
     Abandon,
     AcceptItem,
     Agreed,
-    ChangeItem,
     CopyItem,
     Crash,
     Done,
     Input,
     Join,
+    MembershipChange,
     MessageKey,
     PayloadItem,
     Propose,
@@ -154,33 +154,33 @@ class Core:
 
     def apply(self, given: Input, time: float) -> InputResult:
         """Take an input; `time` only stands in the rows of the trace."""
-        step = InputResult(given)
-        number = self.number + 1
+        step = InputResult(given, self.number + 1, time)
         if type(given) is Receive:
-            self._receive(given, number, time, step)
+            self._receive(given, step)
         elif type(given) is Send:
-            self._send(given, number, time, step)
+            self._send(given, step)
         elif type(given) is Done:
             step.done += [self.inbox.pop(number) for number in given.deliveries if number in self.inbox]
             for delivery in step.done:
                 self._drop(delivery.ref)
         elif type(given) is Trusted:
-            self._effects(self.member.trusted(given.processes), number, time, step)
+            self.rows.trusted(self.roster.mask(given.processes), step.time)
+            self._effects(self.member.trusted(given.processes), step)
         elif type(given) is Abandon:
-            self._abandon(given.process, number, time, step)
+            self._abandon(given.process, step)
         elif type(given) is Join:
-            self._join(given.process, number, time, step)
+            self._join(given.process, step)
         elif type(given) is Propose:
-            self.membership.propose(given.joins, given.process, given.address, time, step)
+            self.membership.propose(given, step)
         elif type(given) is Agreed:
             self.stamps.agree(given.peer, given.in_bits)
         elif type(given) is Crash:
             self.rows.crash(time)
-        self.number = number
+        self.number = step.number
         step.events = self.rows.take()
         return step
 
-    def seal(self, number: int, step: InputResult, time: float) -> InputRow:
+    def seal(self, step: InputResult) -> InputRow:
         """Return the row of an input that was applied; steps are sealed in the order of their inputs.
 
         Apart from `apply`, because its cost grows with the payload: a thread can do it while the event loop goes on.
@@ -192,23 +192,23 @@ class Core:
         covered: list[bytes] = []
         for peer, entry, _ in step.sent:
             covered += (b"|%d %d %d " % (peer, entry.number, entry.ref), entry.head)
-        for delivery, key, ref in step.delivered:
+        for delivery, key, ref, _ in step.delivered:
             covered.append(f"Delivery(number={delivery}, key={key!r}, ref={ref})".encode())
         digest.update(b"".join(covered))
         self.digest = digest.digest()
-        return InputRow(number, kind, time, RELEASE, data, self.digest)
+        return InputRow(step.number, kind, step.time, RELEASE, data, self.digest)
 
-    def _send(self, given: Send, number: int, time: float, step: InputResult) -> None:
+    def _send(self, given: Send, step: InputResult) -> None:
         self.check_send(given)
         done = self.member.send(given.destinations, label=given.label)
         if given.label is not None:
             self.labels.add(given.label)
         if isinstance(done, Deferred):
             step.ticket = (done.label, done.ticket)
-            self.deferred[step.ticket] = number
-            self.deferred_sizes[number] = len(given.payload)
+            self.deferred[step.ticket] = step.number
+            self.deferred_sizes[step.number] = len(given.payload)
             return
-        step.message = self._sent(done, number, given.payload, time, step)
+        step.message = self._sent(done, step.number, given.payload, step)
 
     def check_send(self, given: Send, labels: set[str] | None = None) -> None:
         """Refuse a send that a live endpoint does not take; the member has its own say after that."""
@@ -219,10 +219,10 @@ class Core:
         if "broadcast only" in self._needs and given.destinations != self.roster.everyone & ~(1 << self.me):
             raise MisuseError(f"protocol {self.member.name} is broadcast only; a send goes to all others")
 
-    def _sent(self, sent: Sent, ref: int, payload: bytes | None, time: float, step: InputResult) -> str:
+    def _sent(self, sent: Sent, ref: int, payload: bytes | None, step: InputResult) -> str:
         key = (sent.label, sent.message.sender, sent.message.count)
         order = self.rows.tick()
-        self.rows.sent(key, sent.destinations, time)
+        self.rows.sent(key, sent.destinations, step.time)
         if self.relays:
             size = self.deferred_sizes.pop(ref, 0) if payload is None else len(payload)
             self.payloads[key] = Ref(ref, order, sent.destinations, size, 0)
@@ -230,8 +230,8 @@ class Core:
         for copy in sent.copies:
             head = copy_head(order, self.stamps.encode(copy), with_payload=True)
             item = self.queue(copy.destination, head, ref, payload, step)
-            if item and is_hop(copy):
-                self.rows.hop(copy, item, time)
+            if item and (is_hop(copy) or self._to_itself(copy)):
+                self.rows.hop(copy, item, step.time)
         return self.name(key)
 
     def queue(self, peer: int, head: bytes, ref: int, body: bytes | None, step: InputResult) -> int:
@@ -245,25 +245,25 @@ class Core:
 
     # -- receipts ----------------------------------------------------------------------------------------------------
 
-    def _receive(self, given: Receive, number: int, time: float, step: InputResult) -> None:
+    def _receive(self, given: Receive, step: InputResult) -> None:
         item = read_item(given.item)
         if isinstance(item, CopyItem):
-            self._copy(given, item, number, time, step)
-        elif isinstance(item, ChangeItem):
-            self.membership.change(item, given.peer, time, step)
+            self._copy(given, item, step)
+        elif isinstance(item, MembershipChange):
+            self.membership.change(item, step)
         elif isinstance(item, AcceptItem):
             self.membership.accept(item.number, given.peer)
         elif not self.relays:
             raise PeerError(f"{self.roster.name(given.peer)} speaks of payloads; {self.member.name} hands on nothing")
         elif isinstance(item, PayloadItem):
-            self._payload(item, number, time, step)
+            self._payload(item, step)
         else:
             known = self.payloads.get(item.key)
             if known is not None and known.destinations >> given.peer & 1:
                 self.queue(given.peer, key_head(PAYLOAD, item.key, known.order), known.number, None, step)
         self.received[given.peer] = given.number
 
-    def _copy(self, given: Receive, item: CopyItem, number: int, time: float, step: InputResult) -> None:
+    def _copy(self, given: Receive, item: CopyItem, step: InputResult) -> None:
         peer = given.peer
         if item.order >= ORDER_LIMIT:
             raise PeerError(f"{self.roster.name(peer)} says order {item.order}; below {ORDER_LIMIT} is accepted")
@@ -272,19 +272,20 @@ class Core:
         step.body = item.payload
         key = (copy.label, copy.sender, copy.count)
         if item.payload is None and self._lacks(copy, key):
-            self._hop_arrived(copy, given.number, item.order, time)
-            self.aside.setdefault(key, []).append(Aside(peer, item.stamp))
+            if is_hop(copy):
+                self.rows.tick(item.order)
+            self.aside.setdefault(key, []).append(Aside(peer, item.stamp, given.number))
             self.queue(peer, key_head(WANT, key), 0, b"", step)
             return
         effects = self.member.receive(copy)
-        self._hop_arrived(copy, given.number, item.order, time)
+        self._hop_arrived(copy, given.number, item.order, step.time)
         if copy.label is not None:
             self.labels.add(copy.label)
         if item.payload is not None and (self._new(key) if self.relays else type(effects[0]) is not Duplicate):
-            self._arrived(copy, key, number, item, len(item.stamp), time, step)
-        self._effects(effects, number, time, step, item.payload)
+            self._arrived(copy, key, item, len(item.stamp), step)
+        self._effects(effects, step, item.payload)
         if key in self.aside and item.payload is not None:
-            self._take_aside(key, number, time, step)
+            self._take_aside(key, step)
 
     def _check_copy(self, copy: Copy, item: CopyItem, peer: int) -> None:
         if copy.label is not None:
@@ -302,62 +303,62 @@ class Core:
             raise PeerError(f"{self.held} messages are held here; {self.held_most} are the most that are accepted")
 
     def _arrived(
-        self, copy: Copy, key: MessageKey, number: int, item: CopyItem | PayloadItem, stamp: int, time: float,
-        step: InputResult,
-    ) -> None:  # fmt: skip
+        self, copy: Copy, key: MessageKey, item: CopyItem | PayloadItem, stamp: int, step: InputResult
+    ) -> None:
         """Note that a message has come for the first time, with its payload; within an OK, its stamp has no size."""
         length = stamp if copy.kind == MESSAGE else 0
-        self.payloads[key] = ref = Ref(number, item.order, copy.destinations, len(item.payload or b""), length)
-        self._keep(number)
+        self.payloads[key] = ref = Ref(step.number, item.order, copy.destinations, len(item.payload or b""), length)
+        self._keep(step.number)
         if copy.destinations >> self.me & 1:
             self.rows.tick(ref.order)
-            self.rows.came("receive", key, copy, length, time)
+            self.rows.came("receive", key, copy, length, step.time)
 
     def _new(self, key: MessageKey) -> bool:
         label, sender, count = key
         return key not in self.payloads and self.floors.get((label, sender), 0) < count
 
     def _lacks(self, copy: Copy, key: MessageKey) -> bool:
-        """Tell whether a copy that came by reference is of a message addressed here whose payload is not here."""
+        """Return whether a copy that came by reference is of a message addressed here whose payload is not here."""
         return self.relays and bool(copy.destinations >> self.me & 1) and self._new(key)
 
-    def _payload(self, item: PayloadItem, number: int, time: float, step: InputResult) -> None:
+    def _payload(self, item: PayloadItem, step: InputResult) -> None:
         waiting = self.aside.get(item.key)
         step.body = item.payload
         if waiting and self._new(item.key):
             copy = self.member.decode(waiting[0].stamp, source=waiting[0].peer)
-            self._arrived(copy, item.key, number, item, len(waiting[0].stamp), time, step)
-            self._take_aside(item.key, number, time, step)
+            self._arrived(copy, item.key, item, len(waiting[0].stamp), step)
+            self._take_aside(item.key, step)
 
-    def _take_aside(self, key: MessageKey, number: int, time: float, step: InputResult) -> None:
-        for peer, stamp in self.aside.pop(key):
+    def _take_aside(self, key: MessageKey, step: InputResult) -> None:
+        for peer, stamp, item in self.aside.pop(key):
+            copy = self.member.decode(stamp, source=peer)
             try:
-                effects = self.member.receive(self.member.decode(stamp, source=peer))
+                effects = self.member.receive(copy)
             except PeerError:
                 continue  # said once, when it arrived, that it was well formed; what the member refuses now is dropped
-            self._effects(effects, number, time, step)
+            if item and is_hop(copy):
+                self.rows.hop(copy, -item, step.time)  # the clock moved when it arrived
+            self._effects(effects, step)
 
     # -- effects -----------------------------------------------------------------------------------------------------
 
-    def _effects(
-        self, effects: Sequence[Effect], number: int, time: float, step: InputResult, body: bytes | None = None
-    ) -> None:
-        """Carry effects out; `body` is the payload that input `number` brought."""
+    def _effects(self, effects: Sequence[Effect], step: InputResult, body: bytes | None = None) -> None:
+        """Carry effects out; `body` is the payload that came with the copy whose effects they are."""
         for effect in effects:
             if type(effect) is Deliver:
-                self._deliver(effect.copy, time, step)
+                self._deliver(effect.copy, step)
             elif type(effect) is Transmit:
                 for copy in effect.copies:
-                    self._transmit(copy, number, body, time, step)
+                    self._transmit(copy, body, step)
             elif type(effect) is Sent:
                 ticket = (effect.label, effect.ticket or 0)
                 ref = self.deferred.pop(ticket)
-                step.released.append((ticket, self._sent(effect, ref, None, time, step)))
+                step.released.append((ticket, self._sent(effect, ref, None, step)))
             elif type(effect) is GoesWithout:
                 name = self.name((effect.copy.label, effect.copy.sender, effect.copy.count))
                 step.without.append((name, [str(cause) for cause in effect.causes]))
 
-    def _deliver(self, copy: Copy, time: float, step: InputResult) -> None:
+    def _deliver(self, copy: Copy, step: InputResult) -> None:
         key = (copy.label, copy.sender, copy.count)
         ref = self.payloads[key]
         if self.relays:
@@ -367,13 +368,12 @@ class Core:
             del self.payloads[key]
         self.rows.tick(ref.order)
         self.deliveries += 1
-        delivery = InboxEntry(self.deliveries, key, ref.number)
+        delivery = InboxEntry(self.deliveries, key, ref.number, ref.order)
         self.inbox[delivery.number] = delivery
         step.delivered.append(delivery)
-        step.clocks.append(ref.order)
-        self.rows.came("deliver", key, copy, ref.stamp, time)
+        self.rows.came("deliver", key, copy, ref.stamp, step.time)
 
-    def _transmit(self, copy: Copy, number: int, body: bytes | None, time: float, step: InputResult) -> None:
+    def _transmit(self, copy: Copy, body: bytes | None, step: InputResult) -> None:
         """Hand on a protocol message, with the payload of what it is about if that is short and of use there."""
         known = self.payloads.get((copy.label, copy.sender, copy.count)) if self.relays else None
         order = self.rows.tick(known.order if known else 0)
@@ -382,25 +382,31 @@ class Core:
         if known is None or not inline:
             item = self.queue(copy.destination, head, 0, b"", step)
         else:
-            item = self.queue(copy.destination, head, known.number, body if known.number == number else None, step)
+            item = self.queue(copy.destination, head, known.number, body if known.number == step.number else None, step)
         if item and is_hop(copy):
-            self.rows.hop(copy, item, time)
+            self.rows.hop(copy, item, step.time)
 
     def _hop_arrived(self, copy: Copy, item: int, order: int, time: float) -> None:
         if is_hop(copy):
             self.rows.tick(order)
             self.rows.hop(copy, -item, time)
+        elif self._to_itself(copy):
+            self.rows.hop(copy, -item, time)  # the clock stands still: what was sent here is not news
+
+    def _to_itself(self, copy: Copy) -> bool:
+        """Tell whether a message goes from its sender to itself where its arrival has no other row."""
+        return self.relays and copy.source == copy.destination
 
     # -- who takes part ----------------------------------------------------------------------------------------------
 
-    def _join(self, process: str, number: int, time: float, step: InputResult) -> None:
-        self._effects(self.member.join(process), number, time, step)
+    def _join(self, process: str, step: InputResult) -> None:
+        self._effects(self.member.join(process), step)
         self.received.append(0)
         self.outboxes.append(Outbox())
 
-    def _abandon(self, process: str, number: int, time: float, step: InputResult) -> None:
+    def _abandon(self, process: str, step: InputResult) -> None:
         position = self.roster.position(process)
-        self._effects(self.member.abandon(process), number, time, step)
+        self._effects(self.member.abandon(process), step)
         self.outboxes[position].close()
 
     def forget(self) -> None:
@@ -417,7 +423,7 @@ class Core:
             self.recount()
 
     def recount(self) -> None:
-        """Count anew how often each input is named by held messages and the inbox."""
+        """Recount how often each input is named by held messages and the inbox."""
         refs = [ref.number for ref in self.payloads.values()] + [delivery.ref for delivery in self.inbox.values()]
         self.kept = dict(Counter(refs))
 
@@ -433,7 +439,7 @@ class Core:
     def awaited(self) -> int:
         """Return, as a mask, the processes whose messages are waited for by messages held here.
 
-        A cause that is itself held here need not come any more: who has sent it gets no credit for it.
+        A cause that is itself held here need not come any more: its sender gets no credit for it.
         """
         at, mask = self._awaited
         if at == self.number:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import Literal, Protocol
@@ -49,7 +50,7 @@ class Database(Protocol):
         """Move what the write-ahead log holds into the database."""
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files of the database."""
 
 
 PRAGMAS = (
@@ -114,27 +115,30 @@ class StandardDatabase:
             self.execute("ROLLBACK")
 
     def checkpoint(self) -> None:
-        """Move what the write-ahead log holds into the database, and begin the log anew."""
+        """Move what the write-ahead log holds into the database, and restart the log."""
         self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def backup(self, target: Path | str) -> None:
-        """Write a consistent copy beside, while the endpoint runs."""
+        """Write a consistent copy of what is committed, while the endpoint runs; may take long, so in another thread.
+
+        It reads through a connection of its own, which cannot write: this one goes on meanwhile.
+        """
         make_private(target)
-        other = sqlite3.connect(str(target))
         try:
-            with self._one_at_a_time:
-                self._connection.backup(other)
+            with (
+                closing(sqlite3.connect(f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True)) as source,
+                closing(sqlite3.connect(target)) as other,
+            ):
+                source.backup(other)
         except sqlite3.Error as error:
             raise JournalError(f"journal {self.path} cannot be copied to {target}: {error}") from error
-        finally:
-            other.close()
 
     def guard(self, allowed: bool) -> None:
         """While `allowed` is false, refuse statements that touch the journal's own tables or end the transaction."""
         self._connection.set_authorizer(None if allowed else _authorize)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files of the database."""
         self._connection.close()
 
 

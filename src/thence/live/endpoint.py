@@ -9,19 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from thence.core.model.events import Event
 from thence.core.model.roster import positions
 from thence.core.protocols.wire import MOST_LABEL_BYTES
 from thence.errors import MisuseError, ThenceError
 from thence.live.admin import Admin
 from thence.live.config import Config, load
-from thence.live.database import JournalError, StandardDatabase
+from thence.live.database import StandardDatabase
 from thence.live.health import Health
 from thence.live.heartbeat import keep_heartbeat
 from thence.live.inbox import Inbox
@@ -30,7 +29,6 @@ from thence.live.journal import Journal, JournalPosition
 from thence.live.logs import Warnings, note
 from thence.live.message import Message, Reply, bury
 from thence.live.metrics import LiveMetrics
-from thence.live.private import make_private
 from thence.live.process import LiveProcess
 from thence.live.recovery import Recovered, recover
 from thence.live.trace_files import TraceFiles
@@ -66,6 +64,8 @@ class Endpoint:
         self._reader: object = None
         self._reading = False
         """whether a reader of deliveries waits"""
+        self.pause = 0.0
+        """seconds that the reader waits, because a transaction was rolled back"""
         self._parts: list[Transport | Admin | LiveMetrics | Health] = []
         """what listens, in the order in which it began to"""
 
@@ -91,19 +91,20 @@ class Endpoint:
         mark = JournalPosition(config.journal.with_name(config.journal.name + MARK))
         self.database = StandardDatabase(config.journal, synchronous=config.synchronous)
         self.journal = Journal(self.database, mark)
-        self.recorder = self._recorder()
+        limits, path = config.limits, config.record
+        self.recorder = None if path is None else TraceFiles(path, config.name, limit=limits.record_bytes)
         found = self._recover()
-        limits = config.limits
         self.process = LiveProcess(
             found.core,
             self.journal,
             frame_limit=2 * limits.payload_bytes + (1 << 16),
+            payload_limit=limits.payload_bytes,
             window=limits.credit_bytes,
             journal_limit=limits.journal_bytes,
         )
         self.process.notice = self._notice
         if self.recorder is not None:
-            self.process.sync, self.process.record = self._sync, self._record
+            self.process.sync, self.process.record = self.recorder.sync, self.recorder.write
         self.inbox = Inbox(self.journal)
         for delivery in found.core.inbox.values():
             self.inbox.put(delivery, again=True)
@@ -138,14 +139,6 @@ class Endpoint:
 
         self._tasks.append(asyncio.get_running_loop().create_task(watched(), name=name))
 
-    def _recorder(self) -> TraceFiles | None:
-        config = self.config
-        if config.record is None:
-            return None
-        with self._trace():
-            make_private(config.record)
-        return TraceFiles(config.record, config.name, limit=config.limits.record_bytes)
-
     def _recover(self) -> Recovered:
         config, recorder = self.config, self.recorder
         found = recover(
@@ -159,26 +152,9 @@ class Endpoint:
             recorded=None if recorder is None else recorder.last,
             now=time.time(),
         )
-        self._record(found.events)
+        if recorder is not None:
+            recorder.write(found.events)
         return found
-
-    def _record(self, events: list[Event]) -> None:
-        if self.recorder is not None:
-            with self._trace():
-                self.recorder.write(events)
-
-    def _sync(self) -> None:
-        if self.recorder is not None:
-            with self._trace():
-                self.recorder.sync()
-
-    @contextmanager
-    def _trace(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            reason = error.strerror or error
-            raise JournalError(f"the trace {self.config.record} cannot be written: {reason}") from error
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -223,7 +199,7 @@ class Endpoint:
                     session.goodbye()
 
     async def _end(self) -> None:
-        """End all tasks and connections, and let go of the files."""
+        """End all tasks and connections, and close the files."""
         try:
             async with self.writer.turn if self._tasks else asyncio.Lock():  # no commit is under way
                 for task in self._tasks:
@@ -282,6 +258,7 @@ class Endpoint:
             label: which of several independent causal orders it belongs to; the one order if not given.
         """
         given = self.checked_send(destinations, payload, label)
+        self.writer.check_outside("send")
         await self._space(given.destinations)
         answer = Reply()
         self.process.ask(given, answer)
@@ -306,7 +283,13 @@ class Endpoint:
         limit = self.config.limits.payload_bytes
         if len(payload) > limit:
             raise MisuseError(f"a payload of {len(payload)} bytes; limits.payload_bytes is {limit}")
-        return Send(self.process.core.roster.mask(destinations), bytes(payload), label)
+        mask = self.process.core.roster.mask(destinations)
+        for link in (self.process.links[position] for position in positions(mask)):
+            if 0 < link.payload_limit < len(payload):
+                raise MisuseError(
+                    f"a payload of {len(payload)} bytes; limits.payload_bytes of {link.name} is {link.payload_limit}"
+                )
+        return Send(mask, bytes(payload), label)
 
     async def _space(self, destinations: int) -> None:
         limits, links = self.config.limits, self.process.links
@@ -341,6 +324,10 @@ class Endpoint:
         while (self.inbox and self.failure is None and not self.writer.stopped) or await self._more():
             if self._reader is not reader:
                 raise MisuseError("deliveries() is read by another reader since; one reader keeps the order")
+            if self.pause:
+                pause, self.pause = self.pause, 0.0
+                await asyncio.sleep(pause)
+                continue
             if not self._next_is_fit() and not await self._worth_handing_over():
                 continue
             if self._reader is not reader:
@@ -351,14 +338,14 @@ class Endpoint:
                 await asyncio.sleep(0)
 
     def _message(self) -> Message:
-        delivery, payload, again, clock = self.inbox.take()
+        delivery, payload, again = self.inbox.take()
         attempt = self.process.attempts.get(delivery.number, 0) + (not self._counted)
         self._counted = False
-        return Message(self, delivery, payload, redelivered=again, attempt=attempt, clock=clock)
+        return Message(self, delivery, payload, redelivered=again, attempt=attempt)
 
     def _next_is_fit(self) -> bool:
-        """Tell whether the next delivery is not done, and its attempts need not be looked at."""
-        delivery, _, again = self.inbox.next()
+        """Return whether the next delivery is not done, and its attempts need not be looked at."""
+        delivery, again = self.inbox.next()
         return delivery.number in self.process.core.inbox and not (again and self.config.limits.attempts)
 
     async def _worth_handing_over(self) -> bool:
@@ -372,7 +359,7 @@ class Endpoint:
         if begun > limit:
             payload = self.journal.payload(delivery.ref)
             dead = Message(self, delivery, payload, redelivered=True, attempt=begun - 1)
-            await bury(dead, "the process has ended while it was in work")
+            await bury(dead, "its transaction was rolled back, or the process ended, while it was in work")
             return False
         answer = Reply()
         self.process.tried(delivery.number, begun, answer)
@@ -395,7 +382,7 @@ class Endpoint:
         await RunningHandlers(self, handler, concurrency, retry_after).run()
 
     async def _more(self) -> bool:
-        """Wait for a delivery; tell whether there is one, or none will come any more."""
+        """Wait for a delivery; return whether there is one, or none will come any more."""
         while not self.inbox:
             self._check_failure()
             if self.stopping:
@@ -419,7 +406,7 @@ class Endpoint:
         Args:
             process: its name.
         """
-        self.writer.check()
+        self.writer.check_outside("abandon")
         answer = Reply()
         self.process.ask(Abandon(process), answer)
         await self.writer.outcome(answer)
@@ -432,9 +419,8 @@ class Endpoint:
         Args:
             target: the file to write.
         """
-        async with self.writer.turn:
-            self.writer.check()
-            self.database.backup(target)
+        self.writer.check()
+        await to_the_end(asyncio.to_thread(self.database.backup, target))
 
 
 def _check_label(label: str | None) -> None:

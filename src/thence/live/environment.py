@@ -27,7 +27,7 @@ def overlay(values: Mapping[str, Toml], environment: Mapping[str, str]) -> dict[
             continue
         table, _, key = variable[len(VARIABLE_PREFIX) :].lower().rpartition("__")
         if key not in CONFIG_KEYS.get(table, ()) and not (table == "options" and key):
-            raise MisuseError(f"{variable} in the environment is no key; {VARIABLE_PREFIX} is followed by {_known()}")
+            raise MisuseError(f"{variable} in the environment is not a key; after {VARIABLE_PREFIX} stands {_known()}")
         value = _value(variable, f"{table}.{key}" if table else key, text)
         if not table:
             found[key] = value

@@ -42,6 +42,8 @@ class Hello:
     credit: int
     """bytes of items that the other may send before it hears more"""
     versions: tuple[int, int] = WIRE_VERSIONS
+    payload_bytes: int = 0
+    """the longest payload that it accepts; 0 if it does not say so, as releases before this field"""
 
 
 class Framer:
@@ -50,6 +52,8 @@ class Framer:
     def __init__(self, limit: int) -> None:
         """Take the longest body that is accepted."""
         self.limit = limit
+        self.advice = ""
+        """what to do about a longer one"""
         self._kept = bytearray()
         self._needed = 0
         """bytes that the first frame of what is kept has in all, as far as that is known"""
@@ -68,7 +72,7 @@ class Framer:
             while end - at >= LENGTH.size:
                 length, kind = LENGTH.unpack_from(got, at)
                 if length > self.limit:
-                    raise PeerError(f"a frame of {length} bytes; up to {self.limit} are accepted")
+                    raise PeerError(f"a frame of {length} bytes; up to {self.limit} are accepted{self.advice}")
                 stop = at + LENGTH.size + length
                 if stop > end:
                     self._needed = stop - at
@@ -134,6 +138,7 @@ def read_hello(body: bytes) -> Hello:
             received=_count(fields["received"]),
             credit=_count(fields["credit"]),
             versions=(_count(fields["versions"][0]), _count(fields["versions"][1])),
+            payload_bytes=_count(fields.get("payload_bytes", 0)),
         )
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise PeerError(f"a first frame that cannot be read: {type(error).__name__} {error}") from None

@@ -1,17 +1,76 @@
-"""A group of inputs on its way through a process: who asked for each, and what the group sets free."""
+"""What one input sets free, and a group of inputs on its way through a process, with those who asked for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from thence.core.model.events import Event
 from thence.errors import ThenceError
-from thence.live.deliveries import InboxEntry, InputResult
-from thence.live.inputs import Input
+from thence.live.inputs import Input, MessageKey
+from thence.live.outbox import OutboxItem
 
 HEAVY_BYTES, HEAVY_INPUTS = 1 << 18, 512
 """from here on checksums and SQLite take 2 ms and more; to ask a thread costs 0.05 ms"""
+
+
+class Ref(NamedTuple):
+    """A message that is here: the input that holds its payload, and what is known of it."""
+
+    number: int
+    order: int
+    """its send, in the order in which causes come first"""
+    destinations: int
+    size: int
+    """bytes of its payload"""
+    stamp: int
+    """bytes of its stamp"""
+
+
+class InboxEntry(NamedTuple):
+    """A message in the inbox: its place among all deliveries here, its name, and the input with its payload."""
+
+    number: int
+    key: MessageKey
+    ref: int
+    clock: int | None = None
+    """of its send, lower than that of all that depends on it; None if that is not known any more"""
+
+
+class Aside(NamedTuple):
+    """A copy that waits for its payload: who sent it, its stamp, and the number of its item."""
+
+    peer: int
+    stamp: bytes
+    item: int = 0
+    """0 in snapshots of releases up to 0.1.0, whose trace has the arrival of the hop already"""
+
+
+@dataclass(slots=True)
+class InputResult:
+    """What one input set free."""
+
+    given: Input
+    number: int
+    """of the input in the journal"""
+    time: float
+    """when it was taken; stands in the rows of the trace only"""
+    body: bytes | None = None
+    """payload that the input brought"""
+    sent: list[tuple[int, OutboxItem, bool]] = field(default_factory=list)
+    """(peer, item, whether it belongs into the journal)"""
+    done: list[InboxEntry] = field(default_factory=list)
+    """deliveries that the application is done with"""
+    delivered: list[InboxEntry] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    message: str | None = None
+    """name of the message that the input sent"""
+    ticket: tuple[str | None, int] | None = None
+    """what answers for a send that the protocol holds back"""
+    released: list[tuple[tuple[str | None, int], str]] = field(default_factory=list)
+    """tickets of sends that were held back and have left now, with their messages"""
+    without: list[tuple[str, list[str]]] = field(default_factory=list)
+    """messages that are delivered without these causes, because a process was given up"""
 
 
 class Waiter(Protocol):
@@ -41,8 +100,6 @@ class Released:
     """What a committed group sets free beside frames."""
 
     delivered: list[InboxEntry] = field(default_factory=list)
-    clocks: list[int] = field(default_factory=list)
-    """of each of `delivered` the clock of its send"""
     events: list[Event] = field(default_factory=list)
     without: list[tuple[str, list[str]]] = field(default_factory=list)
     """messages delivered without these causes, whose senders were given up"""
@@ -55,8 +112,8 @@ class InputGroup:
     """A group of inputs that is applied and not yet released."""
 
     released: Released = field(default_factory=Released)
-    unsealed: list[tuple[int, InputResult, float]] = field(default_factory=list)
-    """inputs whose rows SQLite has not seen yet: number, what they set free, when"""
+    unsealed: list[InputResult] = field(default_factory=list)
+    """what was set free by inputs whose rows SQLite has not seen yet"""
     bytes: int = 0
     """what its inputs bring"""
     settled: list[tuple[Waiter, str | None]] = field(default_factory=list)

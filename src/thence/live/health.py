@@ -62,13 +62,13 @@ class Health:
         return head.encode() + b"Connection: close\r\n\r\n" + data
 
     def healthy(self) -> tuple[bool, Row]:
-        """Tell whether the endpoint has not failed."""
+        """Return whether the endpoint has not failed."""
         failure = self.endpoint.failure
         name = self.endpoint.config.name
         return failure is None, {"process": name, "failure": None if failure is None else str(failure)}
 
     def ready(self) -> tuple[bool, Row]:
-        """Tell whether the endpoint takes sends, and which peers are not connected."""
+        """Return whether the endpoint takes sends, and which peers are not connected."""
         fine, body = self.healthy()
         process = self.endpoint.process
         stopping, full = self.endpoint.stopping, process.full

@@ -5,7 +5,7 @@ nines with which such a silence is unlikely, if what is heard comes at random wi
 `threshold` on, and trusted again as soon as it is heard. If this process itself was late (its event loop did not run),
 the time it lost counts as silence of no process.
 
-Never is less than a majority of a group trusted: where fewer would be, the least suspected are trusted all the same.
+Never is less than a majority of a group trusted: where fewer would be, the least suspected are still trusted.
 So the promise of the protocols that survive crashes holds as long as a majority of every group does: some correct
 member of each group is then trusted. It does not hold for a group that has lost its majority for good.
 
@@ -66,7 +66,7 @@ class Detector:
         return max(0.0, now - self._last[peer]) / (sum(gaps) / len(gaps)) * log10(e)
 
     def trusted(self, now: float) -> int:
-        """Return whom to trust, as a mask."""
+        """Return which processes to trust, as a mask."""
         mask = 1 << self.me
         for peer in range(self.size):
             if self.phi(peer, now) < self.threshold:
@@ -83,7 +83,7 @@ class Detector:
 
 
 async def keep_heartbeat(endpoint: Endpoint) -> None:
-    """Send heartbeats, end dead links, and tell the member whom to trust, until cancelled."""
+    """Send heartbeats, end dead links, and tell the member which processes to trust, until cancelled."""
     seconds = endpoint.config.limits.heartbeat_seconds
     trust = Trust(endpoint) if endpoint.process.core.relays else None
     while True:

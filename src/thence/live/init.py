@@ -67,13 +67,15 @@ def initialise(
     `keep_authority` writes the authority's key too, with which `add_member` certifies further processes.
     """
     lookup(protocol)
+    if not processes:
+        raise MisuseError("--processes names no process; names separated by commas are expected, as a,b,c")
     new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{safe(name)}.toml" for name in processes]
     for file in sorted(folder.glob("*.toml")):
         raise MisuseError(f"{file} exists already; a new folder is expected")
     if len({str(file) for file in files}) != len(processes):
         raise MisuseError(f"processes {', '.join(processes)}: two of these names give the same file name")
+    folder.mkdir(parents=True, exist_ok=True)
     chosen = list(ports) if ports is not None else free_ports(1 if nats else len(processes))
     for name, file in zip(processes, files, strict=True):
         url = f"{'nats' if plain else 'tls'}://127.0.0.1:{chosen[0]}"

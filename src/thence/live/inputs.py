@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 from struct import error as struct_error
+from typing import NamedTuple
 
 from thence.errors import PeerError
 
@@ -212,15 +213,17 @@ class PayloadItem:
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeItem:
-    """A process joins or leaves."""
+class MembershipChange(NamedTuple):
+    """A process joins (with the address at which it listens) or leaves; `by` has proposed it."""
 
     number: int
     joins: bool
     name: str
     address: str
     by: int
+
+    def __str__(self) -> str:
+        return f"{'join' if self.joins else 'leave'} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +233,7 @@ class AcceptItem:
     number: int
 
 
-Item = CopyItem | WantItem | PayloadItem | ChangeItem | AcceptItem
+Item = CopyItem | WantItem | PayloadItem | MembershipChange | AcceptItem
 
 
 def change_head(number: int, joins: bool, name: str, address: str, by: int) -> bytes:
@@ -244,12 +247,12 @@ def accept_head(number: int) -> bytes:
     return _ACCEPT.pack(ACCEPT, number)
 
 
-def _read_change(item: bytes) -> ChangeItem:
+def _read_change(item: bytes) -> MembershipChange:
     _, number, joins, by, name, address = _CHANGE.unpack_from(item)
     end = _CHANGE.size + name
     if len(item) != end + address or joins > 1 or not 0 < name <= 400 or not number:
         raise PeerError(f"a change of {len(item)} bytes says a name of {name} bytes and an address of {address}")
-    return ChangeItem(number, bool(joins), item[_CHANGE.size : end].decode(), item[end:].decode(), by)
+    return MembershipChange(number, bool(joins), item[_CHANGE.size : end].decode(), item[end:].decode(), by)
 
 
 def copy_head(order: int, stamp: bytes, *, with_payload: bool) -> bytes:

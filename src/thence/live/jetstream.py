@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from thence.live.jetstream_link import EndedError, JetStreamSession
 from thence.live.link import terms
 from thence.live.logs import Warnings, log
 from thence.live.nats_server import (
+    ANY,
     ITEM_ROOM,
     Subjects,
     check_stream,
@@ -82,8 +84,18 @@ class JetStreamTransport:
     async def start(self) -> None:
         """Begin to connect; servers that are away are no error."""
         self.process.grew = self._grew
-        loop = asyncio.get_running_loop()
-        self._tasks.append(loop.create_task(self._guarded(), name="thence-jetstream"))
+        self._begin(self._run(), "thence-jetstream")
+
+    def _begin(self, work: Coroutine[None, None, None], name: str) -> None:
+        """Start a task; whatever is not the network's doing ends the endpoint."""
+
+        async def watched() -> None:
+            try:
+                await work
+            except Exception as error:
+                self.process.broken(error)
+
+        self._tasks.append(asyncio.get_running_loop().create_task(watched(), name=name))
 
     def _grew(self, peer: int) -> None:
         """Take a process that has joined among the peers."""
@@ -91,19 +103,12 @@ class JetStreamTransport:
         if self._declared and self.client is not None and self.client.is_connected:
             session.begin()
 
-    async def _guarded(self) -> None:
-        """Whatever is not the network's doing ends the endpoint."""
-        try:
-            await self._run()
-        except Exception as error:
-            self.process.broken(error)
-
     async def _run(self) -> None:
         from nats.errors import Error
 
         while True:
             try:
-                async with asyncio.timeout(self.config.limits.handshake_seconds):  # its client may wait for ever
+                async with asyncio.timeout(self.config.limits.handshake_seconds):  # its client may wait forever
                     await self._connect()
                 await self._declare()
                 await self._compare_states()
@@ -112,16 +117,10 @@ class JetStreamTransport:
                 self._explain(error)
                 await self._drop()
                 await asyncio.sleep(PAUSE)
-        loop = asyncio.get_running_loop()
         self._declared = True
-        self._up()
-        self._tasks += [loop.create_task(self._watched(each)) for each in (self._read(), self._retry())]
-
-    async def _watched(self, work: Any) -> None:
-        try:
-            await work
-        except Exception as error:
-            self.process.broken(error)
+        await self._up()
+        self._begin(self._read(), "thence-fetch")
+        self._begin(self._retry(), "thence-retry")
 
     def _explain(self, error: Exception) -> None:
         """Remember why the servers cannot be used; what will not change by itself is raised."""
@@ -149,7 +148,7 @@ class JetStreamTransport:
 
         async def noted(error: Exception) -> None:
             self._away(error)
-            if "authorization violation" in str(error).lower():  # the client would try again for ever
+            if "authorization violation" in str(error).lower():  # the client would try again forever
                 sentence = f"the NATS servers refuse user {self.nats.user!r}; check nats.user and nats.password"
                 self.process.broken(MisuseError(sentence))
 
@@ -161,7 +160,7 @@ class JetStreamTransport:
             ping_interval=max(1, int(self.config.limits.silence_seconds / 3)),
             error_cb=noted,
             disconnected_cb=self._down,
-            reconnected_cb=self._again,
+            reconnected_cb=self._up,
         )
         room = self.client.max_payload - ITEM_ROOM
         if self.config.limits.payload_bytes > room:
@@ -198,7 +197,7 @@ class JetStreamTransport:
             ConsumerConfig(
                 name=self.names.token(me),
                 durable_name=self.names.token(me),
-                filter_subject=self.names.item("*", me),
+                filter_subject=self.names.item(ANY, me),
                 ack_policy=AckPolicy.EXPLICIT,
                 ack_wait=ACK_WAIT,
                 max_ack_pending=2 * FETCHED_AT_ONCE * (len(self._sessions) + 1),
@@ -206,8 +205,8 @@ class JetStreamTransport:
         )
         client = self._client()
         await client.subscribe(f"{self.names.inbox(me)}.ack.>", cb=self._stored)
-        await client.subscribe(self.names.beat("*"), cb=self._heard)
-        await client.subscribe(self.names.question("*", me), cb=self._asked)
+        await client.subscribe(self.names.beat(ANY), cb=self._heard)
+        await client.subscribe(self.names.question(ANY, me), cb=self._asked)
 
     async def stop(self) -> None:
         """End in order; acknowledgements that were asked for leave first."""
@@ -261,12 +260,9 @@ class JetStreamTransport:
         """The client's interface to streams, with a time limit of 5 seconds."""
         return self._client().jetstream(timeout=5)
 
-    def _up(self) -> None:
+    async def _up(self) -> None:
         for session in self._sessions.values():
             session.begin()
-
-    async def _again(self) -> None:
-        self._up()
 
     async def _down(self) -> None:
         self._lose("the NATS server is away")
@@ -342,7 +338,7 @@ class JetStreamTransport:
             session.refuse(error)
 
     async def _retry(self) -> None:
-        """Publish anew what no server has acknowledged in time."""
+        """Publish again what no server has acknowledged in time."""
         while True:
             await asyncio.sleep(ACK_WAIT / 4)
             for session in self._sessions.values():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from thence.core.model.plain import Row
 from thence.errors import MisuseError, PeerError
-from thence.live.changes import Asker, read_question
+from thence.live.changes import Asker, read_answer, read_question
 from thence.live.config import Config
 from thence.live.frames import HELLO_LIMIT
 from thence.live.nats_server import Subjects, connection_settings, read_password
@@ -95,8 +95,7 @@ class JetStreamQuestions:
         async for message in answers.messages:
             same, _, answer = message.data.partition(b" ")
             if same == mark:
-                row: Row = json.loads(answer)
-                return row
+                return read_answer(answer)
         raise ConnectionError("the NATS server is away")
 
 

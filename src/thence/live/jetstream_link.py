@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WINDOW_MESSAGES = 256
 RESEND = 2.0
-"""seconds without any acknowledgement after which items are published anew"""
+"""seconds without any acknowledgement after which items are published again"""
 GAP = 30.0
 """seconds after which a missing item, with later ones here, is reported"""
 UNLIMITED = 1 << 62
@@ -62,7 +62,7 @@ class JetStreamSession:
     # -- the connection ----------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Open the link: everything that no server has acknowledged is published, anew if need be."""
+        """Open the link: everything that no server has acknowledged is published, again if necessary."""
         loop = asyncio.get_running_loop()
         if self.task is None:
             self.task = loop.create_task(self._run(), name=f"thence-publish-{self._link.name}")
@@ -132,7 +132,7 @@ class JetStreamSession:
             try:
                 await self._publish_all()
             except (Error, OSError):
-                await asyncio.sleep(0.1)  # `retry` and `begin` publish anew; acknowledgements that were not sent wait
+                await asyncio.sleep(0.1)  # `retry` and `begin` publish again; acknowledgements that were not sent wait
             except Exception as error:
                 self._transport.process.broken(error)
                 return
@@ -171,7 +171,7 @@ class JetStreamSession:
             self._news.set()
 
     def retry(self) -> None:
-        """Publish anew if the server acknowledges nothing; report an item that is missing for long."""
+        """Publish again if the server acknowledges nothing; report an item that is missing for long."""
         now = asyncio.get_running_loop().time()
         if self.open and self._published and now - self._progress > RESEND:
             self._restart()
@@ -229,12 +229,7 @@ class JetStreamSession:
         if link.identity is None:
             link.identity = identity
             self._transport.process.acquaint(link.name, identity)
-        elif link.identity != identity:
-            raise LinkRefused(
-                f"{link.name} comes with another journal than before "
-                f"({printable(identity[:8])}, not {link.identity[:8]}): it has lost its memory",
-                link.name,
-            )
+        link.check_identity(identity)
 
     def compare(self, data: bytes, *, earlier: bool = False) -> None:
         """Compare what a peer says of itself with what is known here.
@@ -253,12 +248,8 @@ class JetStreamSession:
             for what, here in zip(("roster", "protocol", "options"), terms(process.core), strict=True):
                 if theirs[what] != here and not (what == "roster" and self._grown(theirs[what], earlier)):
                     raise LinkRefused(f"{what} differs: {me} has {here}, {link.name} has {theirs[what]!r:.200}")
-            if isinstance(received, int) and received > link.durable:
-                raise LinkRefused(
-                    f"{link.name} has received {received} items of {me}, which knows of {link.durable}: "
-                    f"{me} has lost its memory",
-                    me,
-                )
+            if isinstance(received, int):
+                link.check_received(received, me)
             self._acquaint(identity)
         except PeerError as error:
             self._differs = True

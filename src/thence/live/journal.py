@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from thence import __version__
 from thence.live.database import Database, JournalError, SqlRow
-from thence.live.deliveries import InboxEntry
+from thence.live.group import InboxEntry
 from thence.live.inputs import payload_in
 from thence.live.outbox import OutboxItem
 
@@ -103,7 +103,7 @@ class JournalPosition:
         os.pwrite(self._file, head + zlib.crc32(head).to_bytes(4, "big"), 0)
 
     def close(self) -> None:
-        """Let go of the lock."""
+        """Release the lock on the file."""
         os.close(self._file)
 
 
@@ -212,8 +212,8 @@ class Journal:
 
     def keep_inbox(self, snapshot: int, fresh: Iterable[InboxEntry], done: Iterable[InboxEntry]) -> None:
         """Add deliveries to the inbox of snapshots from this one on, and end others with it."""
-        rows: list[SqlRow] = [(number, *key, ref, None) for number, key, ref in fresh]
-        rows += [(number, *key, ref, snapshot) for number, key, ref in done]
+        rows: list[SqlRow] = [(number, *key, ref, None) for number, key, ref, _ in fresh]
+        rows += [(number, *key, ref, snapshot) for number, key, ref, _ in done]
         self.database.execute_many(
             "INSERT OR REPLACE INTO thence_inbox VALUES (?, ?, ?, ?, ?, ?, ?)", [(*row, _checksum(row)) for row in rows]
         )
@@ -371,7 +371,7 @@ class Journal:
 
 
 RESTORE = (
-    "this endpoint must not go on with it: give the process up at its peers and start it anew under another name, "
+    "this endpoint must not go on with it: give the process up at its peers and start it under another name, "
     "with a journal of its own"
 )
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from thence.errors import PeerError
 from thence.live.frames import BEATS_FROM, BITS_FROM, WIRE_VERSIONS, Hello
+from thence.live.logs import printable
 from thence.live.outbox import Outbox, OutboxItem
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ WINDOW_BYTES = 1 << 20
 
 
 def within(before: int, size: int, credit: int, written: int) -> bool:
-    """Tell whether an item may travel after `before` bytes: it fits the credit, or goes alone.
+    """Return whether an item may travel after `before` bytes: it fits the credit, or goes alone.
 
     Alone means that all before it are written down, and some credit is left: who grants no more gets no more.
     """
@@ -53,7 +54,7 @@ def terms(core: Core) -> tuple[list[str], str, str]:
 
 
 class LinkRefused(PeerError):
-    """A connection that cannot be; `forgetful` names who has lost its memory."""
+    """A connection that cannot be; `forgetful` names the process that lost its memory."""
 
     def __init__(self, text: str, forgetful: str | None = None) -> None:
         """Take the sentence."""
@@ -82,6 +83,8 @@ class Link:
         """whether the peer sends heartbeats, so that its silence means something"""
         self.in_bits = False
         """whether both ends read stamps of wire version 2"""
+        self.payload_limit = 0
+        """the longest payload that the peer accepts, as it said last; 0: it did not"""
         self.refusal: str | None = None
         """why the peer is refused, or refuses"""
         self._start()
@@ -112,6 +115,7 @@ class Link:
         self.outbox.acknowledge(theirs.received)
         self.next, self.allowed = theirs.received + 1, theirs.credit
         self.open, self.refusal = True, None
+        self.payload_limit = theirs.payload_bytes
         self.beats = theirs.versions[1] >= BEATS_FROM
         self.in_bits = min(ours.versions[1], theirs.versions[1]) >= BITS_FROM
 
@@ -127,13 +131,26 @@ class Link:
             if here != other and not (what == "roster" and grown(here, other, joined)):
                 raise LinkRefused(f"{what} differs: {ours.name} has {here}, {theirs.name} has {other}")
 
-    def _same_memory(self, ours: Hello, theirs: Hello) -> None:
-        if self.identity is not None and theirs.identity != self.identity:
+    def check_identity(self, identity: str) -> None:
+        """Refuse a peer that comes with another journal than before."""
+        if self.identity is not None and identity != self.identity:
             raise LinkRefused(
-                f"{theirs.name} comes with another journal than before ({theirs.identity[:8]}, not "
+                f"{self.name} comes with another journal than before ({printable(identity[:8])}, not "
                 f"{self.identity[:8]}): it has lost its memory",
-                theirs.name,
+                self.name,
             )
+
+    def check_received(self, received: int, me: str) -> None:
+        """Refuse a peer that has received more than this process knows of: then it is this one that has forgotten."""
+        if received > self.durable:
+            raise LinkRefused(
+                f"{self.name} has received {received} items of {me}, which knows of {self.durable}: "
+                f"{me} has lost its memory",
+                me,
+            )
+
+    def _same_memory(self, ours: Hello, theirs: Hello) -> None:
+        self.check_identity(theirs.identity)
         if theirs.sent < self.received:
             raise LinkRefused(
                 f"{theirs.name} knows of {theirs.sent} items sent to {ours.name}, which has received {self.received}: "
@@ -146,12 +163,7 @@ class Link:
                 f"{self.outbox.acked}: {theirs.name} has lost its memory",
                 theirs.name,
             )
-        if theirs.received > self.durable:
-            raise LinkRefused(
-                f"{theirs.name} has received {theirs.received} items of {ours.name}, which knows of {self.durable}: "
-                f"{ours.name} has lost its memory",
-                ours.name,
-            )
+        self.check_received(theirs.received, ours.name)
 
     def close(self) -> None:
         """Note that the connection is gone."""
@@ -160,7 +172,7 @@ class Link:
     # -- items -------------------------------------------------------------------------------------------------------
 
     def accept(self, number: int, size: int) -> bool:
-        """Take the number of an item that came; tell whether it is new."""
+        """Take the number of an item that came; return whether it is new."""
         before, self.heard = self.heard, self.heard + size
         if not within(before, size, self.granted, self.written):
             raise PeerError(f"{self.name} sends more than its credit of {self.granted} bytes")

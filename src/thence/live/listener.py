@@ -11,16 +11,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from thence.live.config import Address
-from thence.live.logs import Warnings
 from thence.live.tls import tls_problem
 
 if TYPE_CHECKING:
-    from thence.live.tcp import TcpChannel
+    from thence.live.tcp import TcpChannel, TcpTransport
 
 STRANGERS = 64
 TURN = 1.0
@@ -29,39 +26,30 @@ BACKLOG = 256
 
 
 class Listener:
-    """A TCP server that accepts peers at one address."""
+    """A TCP server that accepts peers at the address of a transport."""
 
-    def __init__(
-        self,
-        address: Address,
-        seconds: float,
-        channel: Callable[[str], TcpChannel],
-        context: Callable[[], ssl.SSLContext | None],
-        warnings: Warnings,
-    ) -> None:
-        """Take how long a connection may stay unidentified, and what makes its channel and its TLS."""
-        self.address, self.seconds = address, seconds
+    def __init__(self, transport: TcpTransport) -> None:
+        """Take the transport, which makes channels and has the certificates."""
+        self._transport = transport
+        self._seconds = transport.config.limits.handshake_seconds
+        """how long a connection may stay unidentified"""
         self.strangers: dict[asyncio.Task[None], float] = {}
         """connections that have not said who they are, and since when, the oldest first"""
-        self._channel, self._context, self._warnings = channel, context, warnings
         self._greetings: dict[str, list[TcpChannel]] = {}
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._free = asyncio.Event()
 
-    async def start(self, broken: Callable[[BaseException], object]) -> None:
-        """Listen; `broken` hears of what goes wrong with the accepting itself."""
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(
-            self.address.host, self.address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+    async def start(self) -> None:
+        """Listen; what goes wrong with the accepting itself ends the endpoint."""
+        loop, at = asyncio.get_running_loop(), self._transport.config.listen
+        found = await loop.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, place in dict.fromkeys(found):
             self._sockets.append(_listening(family, kind, protocol, place))
         for each in self._sockets:
-            task = loop.create_task(self._accept_all(each, broken), name="thence-listener")
-            self._tasks.add(task)
+            self._tasks.add(loop.create_task(self._accept_all(each), name="thence-listener"))
 
-    async def _accept_all(self, listening: socket.socket, broken: Callable[[BaseException], object]) -> None:
+    async def _accept_all(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         try:
             while True:
@@ -77,7 +65,7 @@ class Listener:
                 self._tasks.add(task)
                 task.add_done_callback(self._gone)
         except Exception as error:
-            broken(error)
+            self._transport.process.broken(error)
         finally:
             listening.close()  # not before: the loop still watches it while it accepts
 
@@ -86,7 +74,7 @@ class Listener:
         now = asyncio.get_running_loop().time
         while len(self.strangers) >= STRANGERS:
             oldest, since = next(iter(self.strangers.items()))
-            left = since + min(TURN, self.seconds) - now()
+            left = since + min(TURN, self._seconds) - now()
             if left <= 0:
                 self._forget(oldest)
                 oldest.cancel()
@@ -99,11 +87,11 @@ class Listener:
 
     async def _meet(self, connection: socket.socket, host: str) -> None:
         """Keep a connection until it has said its first words, or its time is over."""
-        channel = self._channel(host)
+        channel = self._transport.channel(None, host)
         try:
-            async with asyncio.timeout(self.seconds):
-                context = self._context()
-                limit = None if context is None else self.seconds
+            async with asyncio.timeout(self._seconds):
+                contexts = self._transport.contexts
+                context, limit = (None, None) if contexts is None else (contexts.server, self._seconds)
                 await asyncio.get_running_loop().connect_accepted_socket(
                     lambda: channel, connection, ssl=context, ssl_handshake_timeout=limit
                 )
@@ -142,7 +130,7 @@ class Listener:
         self._tasks.discard(task)
 
     def _refuse(self, host: str, reason: str) -> None:
-        self._warnings.refuse(host, reason)
+        self._transport.warnings.refuse(host, reason)
 
     def close(self) -> None:
         """Listen no more, and end those who have not said who they are."""

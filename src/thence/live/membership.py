@@ -10,29 +10,16 @@ Changes travel as items and are applied as inputs, so they are journaled and rep
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from thence.errors import MisuseError, PeerError
-from thence.live.inputs import ChangeItem, accept_head, change_head
+from thence.live.inputs import MembershipChange, Propose, accept_head, change_head
 from thence.live.outbox import Outbox
 from thence.live.trace_rows import ROSTER_LIMIT
 
 if TYPE_CHECKING:
     from thence.live.core import Core
-    from thence.live.deliveries import InputResult
-
-
-class MembershipChange(NamedTuple):
-    """A process joins (with the address at which it listens) or leaves; `by` has proposed it."""
-
-    number: int
-    joins: bool
-    name: str
-    address: str
-    by: int
-
-    def __str__(self) -> str:
-        return f"{'join' if self.joins else 'leave'} {self.name}"
+    from thence.live.group import InputResult
 
 
 class Membership:
@@ -74,10 +61,10 @@ class Membership:
 
     # -- inputs ------------------------------------------------------------------------------------------------------
 
-    def propose(self, joins: bool, name: str, address: str, time: float, step: InputResult) -> None:
+    def propose(self, given: Propose, step: InputResult) -> None:
         """Begin a change; one that was begun already changes nothing."""
-        core = self._core
-        if self.begun(joins, name, address):
+        core, joins, name = self._core, given.joins, given.process
+        if self.begun(given):
             return
         if core.me != self.proposer:
             raise MisuseError(f"changes are proposed by {core.roster.name(self.proposer)}; ask it")
@@ -89,16 +76,15 @@ class Membership:
         if joins and len(core.roster) >= ROSTER_LIMIT:
             raise MisuseError(f"{len(core.roster)} processes; a live endpoint takes up to {ROSTER_LIMIT}")
         self.accepted = 0
-        self._apply(MembershipChange(len(self.changes) + 1, joins, name, address, core.me), time, step)
+        self._apply(MembershipChange(len(self.changes) + 1, joins, name, given.address, core.me), step)
 
-    def begun(self, joins: bool, name: str, address: str) -> bool:
+    def begun(self, given: Propose) -> bool:
         """Return whether this change was applied here."""
-        same = [change for change in self.changes if (change.joins, change.name) == (joins, name)]
-        return bool(same) and (not joins or same[-1].address == address)
+        same = [change for change in self.changes if (change.joins, change.name) == (given.joins, given.process)]
+        return bool(same) and (not given.joins or same[-1].address == given.address)
 
-    def change(self, item: ChangeItem, peer: int, time: float, step: InputResult) -> None:
+    def change(self, found: MembershipChange, step: InputResult) -> None:
         """Take a change that a peer sends on."""
-        found = MembershipChange(item.number, item.joins, item.name, item.address, item.by)
         if found.number <= len(self.changes):
             if self.changes[found.number - 1] != found:
                 raise PeerError(f"change {found.number} is {self.changes[found.number - 1]} here, not {found}")
@@ -107,7 +93,7 @@ class Membership:
             raise PeerError(f"change {found.number} came after change {len(self.changes)}")
         if not self._core.member.grows:
             raise PeerError(f"{found}, but protocol {self._core.member.name} needs a fixed membership")
-        self._apply(found, time, step)
+        self._apply(found, step)
         self._core.queue(found.by, accept_head(found.number), 0, b"", step)
 
     def accept(self, number: int, peer: int) -> None:
@@ -117,7 +103,7 @@ class Membership:
         if number == len(self.changes):
             self.accepted |= 1 << peer
 
-    def _apply(self, change: MembershipChange, time: float, step: InputResult) -> None:
+    def _apply(self, change: MembershipChange, step: InputResult) -> None:
         core = self._core
         if change.joins and change.name not in core.roster:
             core.member.join(change.name)
@@ -129,7 +115,7 @@ class Membership:
             if core.roster.position(change.name) != core.me:
                 core.member.leave(change.name)
         self.changes.append(change)
-        core.rows.changed(str(change), time)
+        core.rows.changed(str(change), step.time)
         new = core.roster.position(change.name) if change.joins else -1
         left = self.left if change.joins else self.left & ~(1 << core.roster.position(change.name))
         for peer in range(len(core.roster)):  # the one that leaves hears of it too

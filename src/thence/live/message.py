@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Self
 from thence.errors import MisuseError, ThenceError
 from thence.live.core import Core
 from thence.live.database import SqlRow, SqlValue
-from thence.live.deliveries import InboxEntry
+from thence.live.group import InboxEntry
 from thence.live.inputs import Send
 from thence.live.logs import note
 
 if TYPE_CHECKING:
     from thence.live.endpoint import Endpoint
 
+FIRST_PAUSE, LAST_PAUSE = 0.01, 1.0
+"""seconds before a message whose transaction was rolled back is delivered again, doubled with each attempt"""
 DEAD_LETTER = "dead-letter"
 """the label of messages that were given up: an order of its own"""
 
@@ -87,20 +89,14 @@ class Message:
         "attempt",
         "clock",
         "given_back",
+        "handled",
         "number",
         "payload",
         "redelivered",
     )
 
     def __init__(
-        self,
-        endpoint: Endpoint,
-        delivery: InboxEntry,
-        payload: bytes,
-        *,
-        redelivered: bool,
-        attempt: int = 1,
-        clock: int | None = None,
+        self, endpoint: Endpoint, delivery: InboxEntry, payload: bytes, *, redelivered: bool, attempt: int = 1
     ) -> None:
         """Wrap a delivery for the application; endpoints make these.
 
@@ -110,13 +106,14 @@ class Message:
             payload: its content.
             redelivered: whether it may have been delivered to the application before.
             attempt: which attempt this is, from 1.
-            clock: clock of its send, lower than that of everything that depends on it; None if not known.
         """
         self._endpoint, self._delivery = endpoint, delivery
-        self.clock = clock
+        self.clock = delivery.clock
         """clock of its send: lower than that of whatever depends on it; None if that is not known"""
         self.given_back = False
         """whether it was given back, and will be delivered again"""
+        self.handled = False
+        """whether a handler of `run` deals with it, which gives it back itself"""
         self.attempt = attempt
         """how often it was delivered, this time included, as far as the journal knows"""
         self.number = delivery.number
@@ -142,13 +139,15 @@ class Message:
 
     async def done(self) -> None:
         """Acknowledge the message; it will not come again after a crash."""
-        self._endpoint.writer.check()
+        self._endpoint.writer.check_outside("done")
+        self.keep()
         answer = Reply()
         self._endpoint.process.finish(self.number, answer)
         await self._endpoint.writer.outcome(answer)
 
     def finish(self) -> None:
         """Acknowledge it without waiting until that is on disk."""
+        self.keep()
         self._endpoint.process.finish(self.number)
 
     async def nack(self, after: float = 0.0, *, reason: str = "") -> None:
@@ -162,26 +161,49 @@ class Message:
             reason: why, for the dead letter.
         """
         endpoint = self._endpoint
-        endpoint.writer.check()
+        endpoint.writer.check_outside("nack")
         if self.number not in endpoint.process.core.inbox:
             raise DoneError(f"{self.id} is done already; it cannot be given back")
         if 0 < endpoint.config.limits.attempts <= self.attempt:
             await bury(self, reason)
             return
+        if not self.keep():
+            return  # it was given back before, and comes again or has come
         answer = Reply()
         endpoint.process.tried(self.number, self.attempt, answer)
         await endpoint.writer.outcome(answer)
         self.given_back = True
         back = endpoint.inbox.give_back
-        asyncio.get_running_loop().call_later(max(0.0, after), back, self._delivery, self.clock, True)
+        asyncio.get_running_loop().call_later(max(0.0, after), back, self._delivery, True)
+
+    def rolled_back(self) -> None:
+        """Give the message back at once after its transaction was rolled back; a handler of `run` sees to it itself.
+
+        The attempt is noted in memory; the next one, with which `limits.attempts` is compared, in the journal.
+        """
+        process = self._endpoint.process
+        if not (self.handled or self.given_back) and self.number in process.core.inbox:
+            process.attempts[self.number] = max(self.attempt, process.attempts.get(self.number, 0))
+            self.given_back = True
+            self._endpoint.inbox.give_back(self._delivery, True)
+            self._endpoint.pause = min(LAST_PAUSE, FIRST_PAUSE * 2 ** min(self.attempt - 1, 20))
+
+    def keep(self) -> bool:
+        """Take the message back from the inbox, if it was given back; return whether it is in hand."""
+        if self.given_back and self._endpoint.inbox.withdraw(self.number):
+            self.given_back = False
+        return not self.given_back
 
     def return_unread(self) -> None:
         """Leave the message to the next reader; nothing is noted of it."""
         if self.number in self._endpoint.process.core.inbox:
-            self._endpoint.inbox.give_back(self._delivery, self.clock, self.redelivered)
+            self._endpoint.inbox.give_back(self._delivery, self.redelivered)
 
     def transaction(self) -> Transaction:
-        """Deal with the message in one step: rows of the application, sends, and being done are one commit."""
+        """Deal with the message in one step: rows of the application, sends, and being done are one commit.
+
+        A block that raises is rolled back, and the message is delivered again, before messages that never were.
+        """
         return Transaction(self._endpoint, self)
 
     def __repr__(self) -> str:
@@ -212,6 +234,7 @@ class Transaction:
     async def __aenter__(self) -> Self:
         """Take the writer's place."""
         endpoint = self._endpoint
+        endpoint.writer.check_outside("another transaction")
         await endpoint.writer.turn.acquire()
         try:
             endpoint.writer.check()
@@ -219,11 +242,13 @@ class Transaction:
                 raise DoneError(
                     f"{self._message.id} is done already; a transaction that was cancelled may be committed"
                 )
+            self._message.keep()
             endpoint.journal.begin()
         except BaseException:
             endpoint.writer.turn.release()
             raise
         self._open, self._began = True, time.monotonic()
+        endpoint.writer.holder = asyncio.current_task()
         seconds = endpoint.config.limits.transaction_seconds
         self._timer = asyncio.get_running_loop().call_later(seconds, self._expire)
         return self
@@ -313,12 +338,14 @@ class Transaction:
 
     def _give_back(self) -> None:
         self._open = False
+        self._endpoint.writer.holder = None
         if self._timer is not None:
             self._timer.cancel()
         try:
             self._endpoint.journal.rollback()
         finally:
             self._endpoint.writer.turn.release()
+        self._message.rolled_back()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -342,6 +369,7 @@ class Transaction:
             self._give_back()
             raise
         self._open = False
+        self._endpoint.writer.holder = None
         if self._timer is not None:
             self._timer.cancel()
         await self._endpoint.writer.commit_with(self._message.number, self._sends)
@@ -355,6 +383,7 @@ async def bury(message: Message, reason: str) -> None:
     endpoint = message._endpoint
     target = endpoint.config.dead_letter
     assert target is not None
+    message.handled = True  # a letter that cannot be sent is the caller's error, not another attempt
     origin = {"message": message.id, "sender": message.sender, "label": message.label}
     head = json.dumps({**origin, "attempts": message.attempt, "reason": reason}).encode()
     async with message.transaction() as tx:

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
 
 from thence.errors import MisuseError
 from thence.live.config import Config, Nats, Tls
@@ -24,6 +25,8 @@ ITEM_ROOM = 1 << 16
 """bytes of a message that stamp and header may take beside the payload"""
 MAX_PAYLOAD = 1 << 23
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+ANY = ""
+"""stands for all processes, as `*` does in a subject; no process has this name, but one may be called `*`"""
 
 
 class Subjects:
@@ -36,45 +39,36 @@ class Subjects:
     @staticmethod
     def token(process: str) -> str:
         """Return a process name as part of a subject: other bytes than letters, digits, - and _ as =XX."""
-        return "".join(chr(b) if chr(b) in _PLAIN else f"={b:02X}" for b in process.encode())
+        return "".join(chr(b) if chr(b) in _PLAIN else f"={b:02X}" for b in process.encode()) or "*"
 
     @staticmethod
     def name(token: str) -> str:
-        """Return the process that a part of a subject names."""
-        data = bytearray()
-        at = 0
-        while at < len(token):
-            if token[at] == "=":
-                data.append(int(token[at + 1 : at + 3], 16))
-                at += 3
-            else:
-                data.append(ord(token[at]))
-                at += 1
-        return data.decode("utf-8", "replace")
+        """Return the process that a part of a subject names; one that no process of ours has written names none."""
+        return unquote_to_bytes(token.replace("=", "%")).decode("utf-8", "replace")
 
     def item(self, sender: str, destination: str) -> str:
-        """Return the subject of items from one process to another; `*`: from any."""
-        return f"{self.stream}.{'*' if sender == '*' else self.token(sender)}.{self.token(destination)}"
+        """Return the subject of items from one process to another; `ANY`: from any."""
+        return f"{self.stream}.{self.token(sender)}.{self.token(destination)}"
 
     def beat(self, process: str) -> str:
-        """Return the subject of heartbeats; `*`: of all."""
-        return f"{self.stream}-beat.{'*' if process == '*' else self.token(process)}"
+        """Return the subject of heartbeats; `ANY`: of all."""
+        return f"{self.stream}-beat.{self.token(process)}"
 
     def state(self, process: str) -> str:
         """Return the subject under which a process leaves how far it has come."""
         return f"{self.state_stream}.{self.token(process)}"
 
     def question(self, asker: str, asked: str) -> str:
-        """Return the subject on which one process asks another for a change of membership; `*`: from any."""
-        return f"{self.stream}-ask.{'*' if asker == '*' else self.token(asker)}.{self.token(asked)}"
+        """Return the subject on which one process asks another for a change of membership; `ANY`: from any."""
+        return f"{self.stream}-ask.{self.token(asker)}.{self.token(asked)}"
 
     def answer(self, asked: str, asker: str) -> str:
-        """Return the subject of answers; `*`: from any.
+        """Return the subject of answers; `ANY`: from any.
 
         An answer has a subject of the answering process's own name instead of the question's reply subject. A user
         with `allow_responses` could name any subject in a question to itself, and publish there.
         """
-        return f"{self.stream}-answer.{'*' if asked == '*' else self.token(asked)}.{self.token(asker)}"
+        return f"{self.stream}-answer.{self.token(asked)}.{self.token(asker)}"
 
     def inbox(self, process: str) -> str:
         """Return where the servers answer a process; no other member may listen there."""
@@ -170,7 +164,7 @@ def permissions(names: Subjects, process: str) -> dict[str, dict[str, list[str]]
         f"{stream}-answer.{token}.*",
         *(f"$JS.API.STREAM.{what}.{each}" for what in ("INFO", "CREATE") for each in (stream, state)),
         f"$JS.API.STREAM.MSG.GET.{state}",
-        f"$JS.API.CONSUMER.CREATE.{stream}.{token}.{names.item('*', process)}",
+        f"$JS.API.CONSUMER.CREATE.{stream}.{token}.{names.item(ANY, process)}",
         f"$JS.API.CONSUMER.INFO.{stream}.{token}",
         f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{token}",
         f"$JS.ACK.{stream}.{token}.>",
@@ -180,9 +174,9 @@ def permissions(names: Subjects, process: str) -> dict[str, dict[str, list[str]]
         "subscribe": {
             "allow": [
                 f"{names.inbox(process)}.>",
-                names.beat("*"),
-                names.question("*", process),
-                names.answer("*", process),
+                names.beat(ANY),
+                names.question(ANY, process),
+                names.answer(ANY, process),
             ]
         },
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from thence.live.deliveries import InputResult
+from thence.live.group import InputResult
 
 MEMORY_BYTES = 1 << 24
 
@@ -35,7 +35,7 @@ class Payloads:
             self._bytes -= len(body)
         return body
 
-    def of(self, number: int, step: InputResult, *, keep: bool) -> tuple[dict[int, bytes], bytes | None]:
+    def of(self, step: InputResult, *, keep: bool) -> tuple[dict[int, bytes], bytes | None]:
         """Return the payloads that are here of what an input delivers, and its own payload if it delivers others only.
 
         They stay if `keep` says so: where messages are handed on, others may still ask for them.
@@ -43,8 +43,8 @@ class Payloads:
         bodies: dict[int, bytes] = {}
         body = step.body
         for delivery in step.delivered:
-            if delivery.ref == number and body is not None:
-                bodies[number], body = body, None
+            if delivery.ref == step.number and body is not None:
+                bodies[delivery.ref], body = body, None
                 continue
             kept = self.get(delivery.ref) if keep else self.pop(delivery.ref)
             if kept is not None:

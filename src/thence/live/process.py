@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError, PeerError
 from thence.live.core import HELD_LIMIT, Core
 from thence.live.database import JournalError
-from thence.live.deliveries import InputResult
 from thence.live.frames import WIRE_VERSIONS, Hello
-from thence.live.group import InputGroup, QueuedInput, Released, Waiter
+from thence.live.group import InputGroup, InputResult, QueuedInput, Released, Waiter
 from thence.live.inputs import Abandon, Agreed, Done, Input, Receive, size_of
 from thence.live.journal import Journal
 from thence.live.link import Link, LinkRefused, terms
@@ -46,6 +46,7 @@ class LiveProcess:
         journal: Journal,
         *,
         frame_limit: int = 1 << 21,
+        payload_limit: int = 0,
         window: int = 1 << 20,
         snapshot_every: int = SNAPSHOT_EVERY,
         journal_limit: int = 1 << 34,
@@ -53,6 +54,8 @@ class LiveProcess:
         """Take what recovery gave."""
         self.core, self.journal = core, journal
         self.frame_limit, self.snapshot_every, self.journal_limit = frame_limit, snapshot_every, journal_limit
+        self.payload_limit = payload_limit
+        """the longest payload that is accepted here, as peers hear it; 0 says nothing"""
         self.queue: deque[QueuedInput] = deque()
         self.done: list[tuple[int, Waiter | None]] = []
         self.versions = WIRE_VERSIONS
@@ -131,7 +134,8 @@ class LiveProcess:
     def hello(self, peer: int) -> Hello:
         """Return the first words to a peer."""
         me = self.core.roster.name(self.core.me)
-        return self.links[peer].greet(me, self.journal.identity, *terms(self.core), self.versions)
+        greeting = self.links[peer].greet(me, self.journal.identity, *terms(self.core), self.versions)
+        return replace(greeting, payload_bytes=self.payload_limit)
 
     def meet(self, session: Session, ours: Hello, theirs: Hello) -> None:
         """Open the link, or refuse it."""
@@ -142,6 +146,9 @@ class LiveProcess:
             raise LinkRefused(f"{link.name} was given up by {ours.name}")
         link.meet(ours, theirs, self.core.membership.joined())
         self.notice("connected", link.name, None)
+        if 0 < theirs.payload_bytes < ours.payload_bytes:
+            here = f"limits.payload_bytes is {theirs.payload_bytes} there and {ours.payload_bytes} at {ours.name}"
+            self.notice("refuses", link.name, f"larger payloads: {here}; set the same in all processes")
         self.agree(session.peer)
         if new:
             self.acquaint(link.name, theirs.identity)
@@ -266,7 +273,7 @@ class LiveProcess:
     def apply_own(self, given: Input, now: float) -> None:
         """Add an input of this process to the open group; it was tried before, so it is taken or the process ends."""
         with self._ends_on_failure():
-            self._take(QueuedInput(given), self.core.apply(given, now), now)
+            self._take(QueuedInput(given), self.core.apply(given, now))
 
     def close_group(self) -> None:
         """Write what else belongs to the group; `commit` must follow."""
@@ -278,8 +285,8 @@ class LiveProcess:
     def _seal(self) -> None:
         """Hand SQLite the rows of the inputs that were applied."""
         assert self.group is not None
-        for number, step, now in self.group.unsealed:
-            self.journal.append(self.core.seal(number, step, now))
+        for step in self.group.unsealed:
+            self.journal.append(self.core.seal(step))
         self.group.unsealed.clear()
         self.journal.flush()
 
@@ -313,14 +320,13 @@ class LiveProcess:
         except (MisuseError, PeerError) as error:
             self._refuse_input(asked, error)
             return 0
-        return self._take(asked, step, now)
+        return self._take(asked, step)
 
-    def _take(self, asked: QueuedInput, step: InputResult, now: float) -> int:
+    def _take(self, asked: QueuedInput, step: InputResult) -> int:
         """Write the row of an input that was applied; return the bytes it takes."""
         core, given, group = self.core, asked.given, self.group
         assert group is not None
-        number = core.number
-        group.unsealed.append((number, step, now))
+        group.unsealed.append(step)
         size = size_of(given)
         group.bytes += size
         for peer, entry, spill in step.sent:
@@ -335,15 +341,14 @@ class LiveProcess:
             for delivery in step.done:
                 if self.attempts.pop(delivery.number, None):
                     self.journal.tried(delivery.number, 0)
-        bodies, left = self._payloads.of(number, step, keep=core.relays)
+        bodies, left = self._payloads.of(step, keep=core.relays)
         group.released.bodies.update(bodies)
-        if left is not None and number in core.kept:
-            self._payloads.put(number, left)
+        if left is not None and step.number in core.kept:
+            self._payloads.put(step.number, left)
         while len(self.links) < len(core.roster):
             self._grow()
         released = group.released
         released.delivered += step.delivered
-        released.clocks += step.clocks
         released.events += step.events
         released.without += step.without
         for ticket, message in step.released:
@@ -435,7 +440,7 @@ class LiveProcess:
             session.acknowledge(link.received, credit)
 
     def may_take(self, peer: int) -> bool:
-        """Tell whether a peer may send more: inbox and journal have room, or a message held here waits for it."""
+        """Return whether a peer may send more: inbox and journal have room, or a message held here waits for it."""
         if self.core.held >= HELD_LIMIT and not self.core.awaited() >> peer & 1:
             return False
         return len(self.core.inbox) < INBOX_LIMIT and not self.full

@@ -62,7 +62,7 @@ def recover(
         beginning: list[Input] = [] if found.stopped else [Crash()]
         for given in [*beginning, *_joins(core, processes)]:
             step = core.apply(given, now)
-            journal.append(core.seal(core.number, step, now))
+            journal.append(core.seal(step))
             found.events += step.events
     except ThenceError:
         journal.rollback()
@@ -157,7 +157,7 @@ def _replay(journal: Journal, core: Core, row: InputRow, found: Recovered) -> No
         step = core.apply(read_input(row.kind, row.data), row.time)
     except (ThenceError, ValueError, KeyError, IndexError) as error:
         raise JournalError(f"{what} cannot be replayed: {error}; {_advice(row)}") from error
-    if core.seal(core.number, step, row.time).digest != row.digest:
+    if core.seal(step).digest != row.digest:
         raise JournalError(f"{what} does not set free today what it set free when it was written; {_advice(row)}")
     for peer, entry, spill in step.sent:
         if spill:

@@ -152,6 +152,10 @@ class Session:
         assert self.ours is not None
         self.process.meet(self, self.ours, theirs)
         self.framer.limit = self.process.frame_limit
+        limits = (
+            f"{self.ours.payload_bytes} at {self.ours.name} and {theirs.payload_bytes or 'unknown'} at {theirs.name}"
+        )
+        self.framer.advice = f": limits.payload_bytes is {limits}; set the same in all processes"
         self.open = True
         self.process.pump(peer)
 

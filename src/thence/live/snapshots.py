@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from thence.live.core import Core
-from thence.live.deliveries import InboxEntry
+from thence.live.group import InboxEntry
 from thence.live.journal import RELEASE, Journal, Snapshot
 from thence.live.state import dump
 

@@ -2,7 +2,7 @@
 
 Invariant: a stamp is made in the version that was agreed on when its message was sent. The agreement is an input, so a
 replay makes the same bytes. Stored stamps say their version in their first byte: one that its peer no longer reads,
-because it went back to an earlier release, is written anew in version 1 when it leaves.
+because it went back to an earlier release, is rewritten in version 1 when it leaves.
 """
 
 from __future__ import annotations

@@ -15,9 +15,8 @@ from thence.core.model.plain import Row
 from thence.core.protocols import lookup
 from thence.errors import PeerError, ThenceError
 from thence.live.core import Core
-from thence.live.deliveries import Aside, InboxEntry, Ref
-from thence.live.inputs import MessageKey
-from thence.live.membership import MembershipChange
+from thence.live.group import Aside, InboxEntry, Ref
+from thence.live.inputs import MembershipChange, MessageKey
 from thence.live.outbox import Outbox, OutboxItem
 
 InboxAfter = Callable[[int, int], list[InboxEntry]]
@@ -44,7 +43,9 @@ def dump(core: Core, *, inbox: bool = True) -> bytes:
             "received": core.received,
             "outboxes": [_outbox(outbox) for outbox in core.outboxes],
             "payloads": [[*key, *ref] for key, ref in core.payloads.items()],
-            "aside": [[*key, [[a.peer, _text(a.stamp)] for a in waiting]] for key, waiting in core.aside.items()],
+            "aside": [
+                [*key, [[a.peer, _text(a.stamp), a.item] for a in waiting]] for key, waiting in core.aside.items()
+            ],
             "deferred": [[*ticket, ref, core.deferred_sizes.get(ref, 0)] for ticket, ref in core.deferred.items()],
             "labels": sorted(core.labels),
             "changes": [list(change) for change in core.membership.changes],
@@ -91,7 +92,9 @@ def _core(state: Row, run: str, record: bool) -> Core:
     core.received = state["received"]
     core.outboxes = [_read_outbox(row) for row in state["outboxes"]]
     core.payloads = {_key(row): Ref(*row[3:]) for row in state["payloads"]}
-    core.aside = {_key(row): [Aside(peer, b64decode(stamp)) for peer, stamp in row[3]] for row in state["aside"]}
+    core.aside = {
+        _key(row): [Aside(peer, b64decode(stamp), *item) for peer, stamp, *item in row[3]] for row in state["aside"]
+    }
     core.deferred = {(label, ticket): ref for label, ticket, ref, _ in state["deferred"]}
     core.deferred_sizes = {ref: size for _, _, ref, size in state["deferred"]}
     core.labels = set(state["labels"])

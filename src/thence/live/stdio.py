@@ -25,6 +25,8 @@ from thence.live.endpoint import Endpoint
 from thence.live.message import Message
 
 Write = Callable[[Row], None]
+KEYS = {"send": ("send", "payload", "base64", "label"), "done": ("done",)}
+"""the keys of each kind of input line"""
 AHEAD = 1000
 """lines of the input that are read before they are dealt with"""
 
@@ -118,6 +120,9 @@ async def _line(me: Endpoint, line: bytes, write: Write, waiting: dict[int, Mess
         asked = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise MisuseError(f"not JSON: {shown}: {error}") from None
+    for verb, keys in KEYS.items():
+        if isinstance(asked, dict) and verb in asked and (unknown := asked.keys() - {*keys}):
+            raise MisuseError(f"{min(unknown)!r:.60} is not a key of a {verb} line; accepted: {', '.join(keys)}")
     if isinstance(asked, dict) and "send" in asked:
         write({"sent": await me.send(*_send(asked), label=asked.get("label"))})
     elif isinstance(asked, dict) and isinstance(asked.get("done"), int) and asked["done"] in waiting:

@@ -1,7 +1,8 @@
 """TCP with mutual TLS, as asyncio protocols: listens (`listener.py`), dials, and dials again.
 
 Invariant: with TLS a peer is who its certificate says; without (on loopback, by request) it is who it says. A
-connection on which nothing is heard for `silence_seconds`, though the peer sends heartbeats, is ended and dialled anew.
+connection on which nothing is heard for `silence_seconds`, though the peer sends heartbeats, is closed and dialled
+again.
 
 Certificates are read again when their files change, so that they can be renewed without a restart; connections that
 stand are not touched.
@@ -24,7 +25,7 @@ from thence.live.listener import Listener
 from thence.live.logs import Warnings, log
 from thence.live.process import LiveProcess
 from thence.live.session import Session
-from thence.live.tls import Contexts, proven_name, tls_problem
+from thence.live.tls import Contexts, check_own, proven_name, tls_problem
 
 FIRST_PAUSE, LAST_PAUSE = 0.02, 1.0
 BLOCK_BYTES = 1 << 18
@@ -166,19 +167,17 @@ class TcpTransport:
         self.config, self.process, self.warnings = config, process, warnings
         self.channels: set[TcpChannel] = set()
         self.last_heard: dict[int, float] = {}
-        self._contexts = None if config.tls is None else Contexts(config.tls, warnings)
-        self._listener = Listener(
-            config.listen, config.limits.handshake_seconds, self._incoming, self._server_context, warnings
-        )
+        self.contexts = None if config.tls is None else Contexts(config.tls, warnings)
+        if config.tls is not None:
+            check_own(config.tls, config.name)
+        self._listener = Listener(self)
         self._diallers: list[asyncio.Task[None]] = []
         self._reset: set[int] = set()
         self._stopping = False
 
-    def _incoming(self, host: str) -> TcpChannel:
-        return TcpChannel(self, None, host)
-
-    def _server_context(self) -> ssl.SSLContext | None:
-        return None if self._contexts is None else self._contexts.server
+    def channel(self, peer: int | None, host: str = "") -> TcpChannel:
+        """Return the channel of a connection to the peer that is dialled; None: it dials, from this host."""
+        return TcpChannel(self, peer, host)
 
     @property
     def greeting(self) -> set[TcpChannel]:
@@ -189,7 +188,7 @@ class TcpTransport:
         """Listen, and begin to dial."""
         address = self.config.listen
         try:
-            await self._listener.start(self.process.broken)
+            await self._listener.start()
         except OSError as error:
             key = f"addresses.{self.config.name}" if self.config.bind is None else "bind"
             raise MisuseError(f"{key} is {address}: {error.strerror or error}") from error
@@ -207,7 +206,7 @@ class TcpTransport:
         return known or parse_address(self.process.core.membership.joined()[name])
 
     async def _dial(self, peer: int) -> None:
-        """Keep a connection to one peer; whatever is not the network's doing ends the endpoint."""
+        """Keep a connection to one peer; errors that the network did not cause end the endpoint."""
         try:
             await self._keep_dialling(peer)
         except Exception as error:
@@ -243,9 +242,9 @@ class TcpTransport:
 
     async def _connect(self, peer: int) -> TcpChannel:
         address = self._address(peer)
-        client = None if self._contexts is None else self._contexts.client
+        client = None if self.contexts is None else self.contexts.client
         _, channel = await asyncio.get_running_loop().create_connection(
-            lambda: TcpChannel(self, peer),
+            lambda: self.channel(peer),
             address.host,
             address.port,
             ssl=client,
@@ -287,8 +286,8 @@ class TcpTransport:
         return {peer for peer, link in enumerate(self.process.links) if link.open}
 
     def renew(self) -> bool:
-        """Read the certificates again if their files have changed; tell whether they were."""
-        return self._contexts is not None and self._contexts.renew()
+        """Read the certificates again if their files have changed; return whether they were."""
+        return self.contexts is not None and self.contexts.renew()
 
     def shut(self) -> None:
         """End all connections at once, and listen and dial no more."""

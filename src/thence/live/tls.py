@@ -62,6 +62,32 @@ def context(tls: Tls, role: int) -> ssl.SSLContext:
     return made
 
 
+def check_own(tls: Tls, name: str) -> None:
+    """Refuse a certificate that names another process: every peer would turn this one away.
+
+    It is read as a peer reads it, in a handshake with itself. One that the authority does not vouch for (any more) is
+    left for a renewal.
+    """
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        context(tls, ssl.PROTOCOL_TLS_CLIENT).wrap_bio(back, there),
+        context(tls, ssl.PROTOCOL_TLS_SERVER).wrap_bio(there, back, server_side=True),
+    ]
+    for each in (ends * 2)[:3]:
+        try:
+            each.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+        except ssl.SSLError:
+            return
+    try:
+        found = proven_name(ends[0])
+    except PeerError as error:
+        raise MisuseError(f"tls.certificate is {tls.certificate}: {error}") from error
+    if found != name:
+        raise MisuseError(f"tls.certificate is {tls.certificate}: it names {URI}{found}; {URI}{name} is expected")
+
+
 def client_context(tls: Tls) -> ssl.SSLContext:
     """Return TLS towards servers that are known by their address, as those of NATS: they are who that says."""
     made = context(tls, ssl.PROTOCOL_TLS_CLIENT)

@@ -1,9 +1,9 @@
 """The trace of a live endpoint: rows of the trace table as JSON lines, projected from the journal.
 
 *Invariant.* A row is written when its input is committed, and not before; a restart writes the rows that the file
-lacks, from the same inputs. So file and journal cannot disagree: a last line that was cut off is recognised and written
-anew, and a file that knows more than the journal shows that the journal has lost state. Before inputs are pruned the
-file is on disk.
+lacks, from the same inputs. So file and journal cannot disagree: a last line that was cut off is recognised and
+rewritten, and a file that knows more than the journal shows that the journal has lost state. Before inputs are pruned
+the file is on disk.
 
 A file that has grown to `limit` bytes is set aside under the index of its last row (`a.jsonl` becomes
 `a.000000001234.jsonl`) and the trace goes on in a new one; all of them together are the trace. None is ever deleted.
@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from thence.core.model.events import Event
 from thence.core.model.message_names import HOPS
 from thence.live.database import JournalError
 from thence.live.logs import note
+from thence.live.private import make_private
 from thence.tables.files.jsonl import event_in, format_line, parse_row
 
 TAIL = 1 << 16
@@ -32,8 +34,10 @@ class TraceFiles:
     """The trace of one endpoint: the file of its run and, once there are any, one beside it for its hops."""
 
     def __init__(self, path: Path, process: str, *, limit: int = 0) -> None:
-        """Open what is there."""
-        self._process, self._limit = process, limit
+        """Open what is there; only its owner may read it from now on."""
+        self.path, self._process, self._limit = path, process, limit
+        with self._writable():
+            make_private(path)
         self._run = TraceFile(path, process, limit=limit)
         self._beside = path.with_name(f"{path.stem}.hops{path.suffix}")
         self._hops = TraceFile(self._beside, process, limit=limit) if self._beside.exists() else None
@@ -46,22 +50,28 @@ class TraceFiles:
     def write(self, events: Sequence[Event]) -> None:
         """Append the rows that the files lack."""
         hops = [event for event in events if event.run.endswith(HOPS)]
-        if not hops:
-            self._run.write(events)
-            return
-        if self._hops is None:
-            self._hops = TraceFile(self._beside, self._process, limit=self._limit)
-        self._run.write([event for event in events if not event.run.endswith(HOPS)])
-        self._hops.write(hops)
+        with self._writable():
+            self._run.write([event for event in events if not event.run.endswith(HOPS)] if hops else events)
+            if hops:
+                self._hops = self._hops or TraceFile(self._beside, self._process, limit=self._limit)
+                self._hops.write(hops)
 
     def sync(self) -> None:
         """Put the rows on disk."""
-        for each in (self._run, self._hops):
-            if each is not None:
-                each.sync()
+        with self._writable():
+            for each in (self._run, self._hops):
+                if each is not None:
+                    each.sync()
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise JournalError(f"the trace {self.path} cannot be written: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files of the trace."""
         for each in (self._run, self._hops):
             if each is not None:
                 each.close()
@@ -136,5 +146,5 @@ class TraceFile:
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file of the trace."""
         os.close(self._file)

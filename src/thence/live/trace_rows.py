@@ -1,6 +1,7 @@
 """Rows of the trace, as a core makes them: the recorder of all traces, with the clock of a live process.
 
-*Invariant.* `order` is a clock in which causes come first: it passes what it hears of, and moves with every row.
+*Invariant.* `order` is a clock in which causes come first: it passes what it hears of, and moves with every row but
+that of a failure detector.
 `index` and `hops` count the rows of the run and of its hops, whether or not rows are kept, so that they follow from the
 inputs alone. A hop's number is that of the link's item.
 """
@@ -12,7 +13,7 @@ from thence.core.model.message import Copy
 from thence.core.model.message_names import name_of
 from thence.core.protocols import Member
 from thence.live.inputs import MessageKey
-from thence.tables.files.recorder import EventRows, Recorder, Sizes
+from thence.tables.files.recorder import EventRows, Recorder, Sizes, about
 
 ROSTER_LIMIT = 1024
 """processes of a run: `order` in the trace is the clock, and among equal clocks the position"""
@@ -82,7 +83,13 @@ class TraceRows(Recorder):
     def hop(self, copy: Copy, number: int, time: float) -> None:
         """Record that a hop was sent here as an item of a link, or, by a negative number, that it was received."""
         if self._wanted(self.hop_rows):
-            self.hop_rows.flat += (time, copy.label, copy.source, copy.destination, number, None)
+            clear = about(copy, self.roster) if number < 0 else None
+            self.hop_rows.flat += (time, copy.label, copy.source, copy.destination, number, clear)
+
+    def trusted(self, mask: int, time: float) -> None:
+        """Record whom this process trusts from now on; the clock stands still, since no other process hears of it."""
+        if self._wanted(self.hop_rows):
+            self.hop_rows.flat += (time, None, self.member.me, mask, 0, None)
 
     def _wanted(self, rows: EventRows) -> bool:
         """Count a row, and give it its place if it is to be made."""

@@ -2,8 +2,8 @@
 
 Invariant: a handler begins when every message that may be a cause of its own is done. Causes come first in the order of
 deliveries, within one label, and their sends have a lower clock; so an earlier message of another label, or with a
-clock that is not lower, is no cause. Where the clock is not known (after a restart) every earlier message counts as a
-cause.
+clock that is not lower, is not a cause. Where the clock is not known (after a restart) every earlier message counts as
+a cause.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_PAUSE = 60.0
 
 
 def may_cause(earlier: Message, later: Message) -> bool:
-    """Tell whether a message that was delivered earlier may be a cause of a later one."""
+    """Return whether a message that was delivered earlier may be a cause of a later one."""
     if earlier.label != later.label:
         return False
     return earlier.clock is None or later.clock is None or earlier.clock < later.clock
@@ -96,11 +96,15 @@ class RunningHandlers:
 
     async def _deal(self, message: Message) -> None:
         inbox = self._endpoint.process.core.inbox
+        message.handled = True
         try:
             await self._handler(message)
             if message.number in inbox and not message.given_back:
                 await message.done()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # `run` ends; else something that the handler waited for was cancelled
             self._endpoint.writer.check()
             if message.number in inbox and not message.given_back:
                 pause = min(LONGEST_PAUSE, self._retry_after * 2 ** min(message.attempt - 1, 20))

@@ -16,10 +16,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from queue import SimpleQueue
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from thence.errors import MisuseError, ThenceError
@@ -38,49 +37,6 @@ SENDS_A_TURN = 256
 
 MAY_SHARE = sqlite3.threadsafety == 3
 """whether this SQLite lets two threads use one connection"""
-Commit = Callable[[], None]
-
-
-class Committer:
-    """Runs what it is given, in order, in a thread of its own."""
-
-    def __init__(self) -> None:
-        """Start the thread."""
-        self._work: SimpleQueue[tuple[Commit, asyncio.Future[None]] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="thence-commit", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Commit) -> asyncio.Future[None]:
-        """Return a future that says when the work is done, or what it raised."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._work.put((work, future))
-        return future
-
-    def close(self) -> None:
-        """End the thread after what it was given."""
-        self._work.put(None)
-
-    def _run(self) -> None:
-        while (given := self._work.get()) is not None:
-            work, future = given
-            error: BaseException | None = None
-            try:
-                work()
-            except BaseException as raised:
-                error = raised
-            try:
-                future.get_loop().call_soon_threadsafe(_settle, future, error)
-            except RuntimeError:
-                return  # the loop is closed: no task waits any more
-
-
-def _settle(future: asyncio.Future[None], error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)
 
 
 async def to_the_end(work: Awaitable[T], cancelled: Callable[[], None] = lambda: None) -> T:
@@ -117,6 +73,8 @@ class InputWriter:
         self.name, self.process, self.inbox = name, process, inbox
         self.turn = asyncio.Lock()
         """held by the task that writes"""
+        self.holder: asyncio.Task[object] | None = None
+        """the task of the application whose transaction is open"""
         self.failure: ThenceError | None = None
         self.stopped = False
         """whether the last words are written: nothing more is taken"""
@@ -129,7 +87,8 @@ class InputWriter:
         self._work = asyncio.Event()
         self._answers: set[Reply] = set()
         self._threaded = threaded and MAY_SHARE
-        self._thread: Committer | None = None
+        self._thread = ThreadPoolExecutor(1, "thence-commit")
+        """commits, in order; it starts its thread when it is first used"""
         process.wake, process.broken = self._work.set, self.fail
 
     async def run(self) -> None:
@@ -189,8 +148,7 @@ class InputWriter:
         began = time.perf_counter()
         try:
             if self._threaded or (MAY_SHARE and self.process.group is not None and self.process.group.heavy):
-                self._thread = self._thread or Committer()
-                await to_the_end(self._thread.run(self.process.commit))
+                await to_the_end(asyncio.get_running_loop().run_in_executor(self._thread, self.process.commit))
             else:
                 self.process.commit()
         except asyncio.CancelledError:
@@ -204,8 +162,8 @@ class InputWriter:
         if self.failure is not None:
             return  # another task has failed meanwhile: what is on disk comes out after the restart
         released = self.process.release()
-        for delivery, clock in zip(released.delivered, released.clocks, strict=True):
-            self.inbox.put(delivery, released.bodies.get(delivery.ref), clock)
+        for delivery in released.delivered:
+            self.inbox.put(delivery, released.bodies.get(delivery.ref))
         for message, causes in released.without:
             sentence = f"{self.name} delivers {message} without {', '.join(causes)}"
             note(logging.WARNING, "without", sentence, process=self.name, message=message, causes=causes)
@@ -242,6 +200,15 @@ class InputWriter:
         if self.stopped:
             raise MisuseError(f"{self.name} has stopped")
 
+    def check_outside(self, what: str) -> None:
+        """Raise where a task would wait for a commit that its own open transaction holds up."""
+        self.check()
+        if self.holder is not None and self.holder is asyncio.current_task():
+            raise MisuseError(
+                f"{what} inside a transaction of the same task would wait for its end; use tx.send inside it, or "
+                f"{what} after the block"
+            )
+
     async def outcome(self, answer: Reply) -> str | None:
         """Wait until an input is committed; raise if the endpoint fails or stops first."""
         self._answers.add(answer)
@@ -252,8 +219,7 @@ class InputWriter:
 
     def close(self) -> None:
         """End the thread that writes, if there is one."""
-        if self._thread is not None:
-            self._thread.close()
+        self._thread.shutdown(wait=False)
 
 
 def _unexpected(error: BaseException) -> FailedError:

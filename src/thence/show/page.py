@@ -86,9 +86,9 @@ def _default(given: FileNames | InputTable | list[Event]) -> Path:
 
 
 def _recorded(given: FileNames | InputTable | list[Event], words: ColumnWords, asked: Wanted, title: str) -> Recorded:
-    from thence.show.spacetime.findings import findings_of
-    from thence.show.spacetime.pages import Recorded
+    from thence.tables.contract.columns import EVENT_COLUMNS, renamed
     from thence.tables.engines.local.audit import audit_events, audit_input, audit_trace
+    from thence.tables.files.event_input import input_events
     from thence.tables.files.read import open_trace
 
     read: Callable[[Recorded], tuple[list[Event], Origins]]
@@ -98,19 +98,28 @@ def _recorded(given: FileNames | InputTable | list[Event], words: ColumnWords, a
             return log
         result, read = audit_trace(opened), lambda found: wanted_events(opened, found, asked)
     elif isinstance(given, InputTable):
-        result, read = audit_input(given, *words), lambda _: (_table_events(given, words), {})
+        own = renamed(EVENT_COLUMNS, *words)
+        result, read = audit_input(given, *words), lambda _: (input_events(given, own)[0], {})
     else:
         result, read = audit_events(given), lambda _: (given, {})
     with result:
-        findings = findings_of(result, paths=max(100, asked.violation or 0))
-        counted = sum(int(run["violations"]) for run in result.run_rows)
-        verdicts = {each["run"]: each["verdict"] for each in result.run_rows}
-        found = Recorded([], findings, verdicts, {}, title, counted)
+        found = said_of(result, asked, title)
         events, origins = read(found)
         if not events:
             unused = next((str(row["reason"]) for row in result.rows("quarantine")), None)
             raise TraceError("the trace has no event to draw" + ("" if unused is None else f"; set aside: {unused}"))
         return replace(found, events=events, origins=origins, rest=unread(result, events, asked))
+
+
+def said_of(result: AuditResult, asked: Wanted, title: str, *, paths: int = 100) -> Recorded:
+    """Return what an audit says of a trace; its rows are still to be read."""
+    from thence.show.spacetime.findings import findings_of, record_findings
+    from thence.show.spacetime.pages import Recorded
+
+    findings = findings_of(result, paths=max(paths, asked.violation or 0)) + record_findings(result.records)
+    counted = sum(int(run["violations"]) for run in result.run_rows)
+    verdicts = {run["run"]: run["verdict"] for run in result.run_rows}
+    return Recorded([], findings, verdicts, {}, title, counted)
 
 
 def recorded_log(opened: Trace, title: str) -> Recorded | None:
@@ -144,15 +153,6 @@ def unread(result: AuditResult, events: Sequence[Event], wanted: Wanted) -> int:
     """Return how many events `wanted_events` left out."""
     excerpt = wanted.violation is not None or wanted.message is not None
     return max(0, result.events - len(events)) if excerpt else 0
-
-
-def _table_events(given: InputTable, words: ColumnWords) -> list[Event]:
-    from thence.tables.contract.columns import EVENT_COLUMNS, renamed
-    from thence.tables.files.event_input import located_input
-    from thence.tables.files.source import Quarantined
-
-    read = located_input(given, renamed(EVENT_COLUMNS, *words))
-    return [each[1] for each in read if not isinstance(each, Quarantined)]
 
 
 def written_pages(made: Recorded, asked: Wanted, target: Path) -> list[tuple[Path, int]]:

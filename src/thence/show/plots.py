@@ -86,7 +86,7 @@ def svg(made: Figure) -> bytes:
 def cost_plot(rows: Sequence[Row], *, recommended: str | None = None, able: Sequence[str] = ()) -> Figure:
     """Show what each protocol would cost: bytes for each message beside the share of copies that would wait.
 
-    `able` are those that stand for choice, whether one of them is recommended or not; the others are grey.
+    `able` are those that can be recommended, whether one of them is recommended or not; the others are grey.
     """
     shown = [row for row in rows if row["warm_bytes_per_message"] is not None]
     shown.sort(key=lambda row: (row["warm_bytes_per_message"], row["protocol"]), reverse=True)

@@ -55,8 +55,10 @@ def measures_table(measures: Measures) -> ResultTable:
         if found is not None:
             rows.append((name, found.mean, found.half, unit, meaning))
     rows.append(("held_at_once", measures.held_at_once, None, "copies", "held at one time over all processes"))
-    rows.append(("early", measures.early, None, "copies", "delivered before a cause, warm-up included"))
+    rows.append(("early", measures.early, None, "deliveries", "before a cause, warm-up included"))
     note = f"{measures.messages} messages measured, {measures.copies} copies; ± is half a 95 % interval"
+    if measures.early:
+        note += "; an audit counts violations, each missing message once at a destination, not early deliveries"
     return ResultTable("steady state", ("measure", "mean", "±", "unit", "meaning"), tuple(rows), note)
 
 

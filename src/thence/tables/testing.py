@@ -47,6 +47,8 @@ def failure(result: AuditResult) -> list[str]:
     lines = [f"this execution is not causal: {result.verdict}" if result.events else "there is no event to judge"]
     if count := sum(run["violations"] for run in result.run_rows):
         lines += [f"violation 1 of {count}: {explanation(result)}"]
+    if result.records is not None:
+        lines += [f"run {each.run}: {each.sentence}" for each in result.records.early[:MOST_NAMED]]
     for name, what in (("duplicates", "delivered again"), ("misdelivered", "delivered where it was not addressed")):
         rows = result.listed(name)  # type: ignore[arg-type]
         lines += [f"run {row['run']}: {row['message']} {what}, at {row['destination']}" for row in rows[:MOST_NAMED]]

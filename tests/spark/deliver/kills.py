@@ -106,6 +106,7 @@ class Stream:
             rows = [{**rows[0], **waits, "run": run, "destination": here} for run, here in BY_HAND] + rows
         self.numbers: dict[str, int] = {}
         rows = [self.written(row) for row in rows]
+        self.gone = str(self.numbers.get("gone", "gone"))
         self.files = [rows[part * len(rows) // files : (part + 1) * len(rows) // files] for part in range(files)]
         self.known = self.known_ids(rows) if "known" in policy else []
         self.schema = pa.schema(
@@ -168,7 +169,7 @@ class Stream:
         """Write the commands of an operator, once."""
         lines = [
             {"run": run, "destination": here, ACTION: action, CAUSE: cause}
-            for (run, here), (action, cause) in zip(BY_HAND, ((GIVE_UP, "gone"), (DRAIN, None)), strict=True)
+            for (run, here), (action, cause) in zip(BY_HAND, ((GIVE_UP, self.gone), (DRAIN, None)), strict=True)
         ]
         file = self.folder / "give-up" / "commands.json"
         if self.told["listens"] and not file.exists():
@@ -235,7 +236,7 @@ class Stream:
         for rows, listens, _ in self.micro_batches():
             out += [each for row in rows for each in orderer.push(row)]
             if listens:
-                out += orderer.give_up("gone", BY_HAND[0])
+                out += orderer.give_up(self.gone, BY_HAND[0])
                 out += orderer.give_up(key=BY_HAND[1])
         assert sum("given up by hand" in (row["reason"] or "") for row in out) == 2
         return out

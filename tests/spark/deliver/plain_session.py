@@ -186,12 +186,12 @@ def table_once(spark: Any, folder: Path) -> dict[str, Any]:
     """Run the recipe of the page, then let Spark replay its last micro-batch."""
     source = folder / "in"
     arrivals = spark.readStream.schema(spark.read.parquet(str(source)).schema).parquet(str(source))
-    arrivals = arrivals.selectExpr("'r' run", "destination", "Event_ID message", "depends_on")
+    arrivals = arrivals.selectExpr("destination account", "Event_ID event_id", "depends_on parent_id")
     names: dict[str, Any] = {"arrivals": arrivals, "target": str(folder / "target.db"), "path": str(folder / "once")}
-    columns = "run text, destination text, position int, message text, outcome text"
+    columns = "account text, position int, event_id text, outcome text"
     found = []
     with sqlite3.connect(names["target"]) as database:
-        database.execute(f"create table ordered({columns}, primary key (run, destination, position))")
+        database.execute(f"create table ordered({columns}, primary key (account, position))")
     for _ in range(2):
         exec(block("on conflict"), names)
         names["query"].processAllAvailable()

@@ -16,7 +16,7 @@ from spark.deliver.kills import Stream, kill_while_it_commits, stream_process, w
 def test_a_kill(tmp_path: Path, spark: Any) -> None:
     """After the kill, one stream goes on with an operator's commands and another number of shards."""
     told = ("stamp", "wait", "parquet"), ("clock", "rows", "rows"), ("ids", "give up", "rows")
-    streams = [Stream(tmp_path / str(n), *each[:2], 4 + n, 4, each[2]) for n, each in enumerate(told)]
+    streams = [Stream(tmp_path / str(n), *each[:2], 4 + n, 3, each[2]) for n, each in enumerate(told)]
     write_streams(tmp_path, streams)
     job = stream_process(tmp_path)
     try:

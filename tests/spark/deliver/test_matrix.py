@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.deliveries import run_stream
-from support.small_tables import NUMBERS, OTHER_TYPES, SEEN, TEXTS, arrow, seen, wanted
+from support.small_tables import NUMBER_TYPES, NUMBERS, OTHER_TYPES, SEEN, TEXTS, arrow, seen, wanted
 
 from thence.errors import MisuseError
 from thence.spark import deliver, waiting_in_stream
@@ -75,8 +75,12 @@ def _comparable(kind: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]
 @pytest.mark.parametrize("kind", INPUTS)
 @pytest.mark.parametrize(
     ("tables", "types", "more"),
-    [(TEXTS, (), {"separator": "|"}), (NUMBERS, (pa.int64(), pa.int16()), {})],
-    ids=["texts", "numbers"],
+    [
+        (TEXTS, (), {"separator": "|"}),
+        (NUMBERS, (pa.int64(), NUMBER_TYPES["another width"]), {}),
+        (NUMBERS, (pa.int64(), NUMBER_TYPES["floats"]), {}),
+    ],
+    ids=["texts", "numbers", "floats"],
 )
 def test_every_table(
     spark: SparkSession, tmp_path: Path, kind: str, tables: dict[str, str], types: tuple[pa.DataType, ...], more: Row

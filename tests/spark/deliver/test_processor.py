@@ -97,7 +97,7 @@ def test_an_idle_key_and_a_finished_one() -> None:
     stream.at(226)
     assert _told(stream.take(("b", [])))[0][1] == "duplicate"
     stream.at(287)
-    assert _told(stream.take(("b", []))) == [("b", "delivered", 1, None)]  # the key began anew
+    assert _told(stream.take(("b", []))) == [("b", "delivered", 1, None)]  # the key begins again
 
 
 def test_known_ids_are_forgotten_with_their_key() -> None:

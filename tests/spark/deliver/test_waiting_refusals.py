@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from thence.errors import MisuseError
 from thence.spark import waiting_in_stream
+from thence.tables.engines.spark.give_up import refuse_without_commands
 
 
 class _NoSession:
@@ -38,3 +40,13 @@ def test_other_folders_are_asked_for() -> None:
     for folder in ("/data/Prüfung_1.~!'()*:@&=+$,;", "hdfs://host:9000/data"):
         with pytest.raises(AttributeError, match="read"):
             waiting_in_stream(NO_SESSION, folder)
+
+
+@pytest.mark.parametrize(("sources", "refused"), [(1, True), (2, False)])
+def test_a_command_that_no_stream_would_read_is_refused(tmp_path: Path, sources: int, refused: bool) -> None:
+    """The folder of commands is a source of the stream, or it was not named when the stream began."""
+    (tmp_path / "offsets").mkdir()
+    for batch in ("9", "10"):
+        (tmp_path / "offsets" / batch).write_text("\n".join(["v1", "{}", *['{"logOffset":0}', "-"][:sources]]))
+    with pytest.raises(MisuseError, match="was started without commands=") if refused else nullcontext():
+        refuse_without_commands(tmp_path)

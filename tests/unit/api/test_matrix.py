@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 from support.odd_files import write_delta, write_iceberg
-from support.small_tables import NUMBERS, OTHER_TYPES, TEXTS, arrow, seen, wanted
+from support.small_tables import NUMBER_TYPES, NUMBERS, OTHER_TYPES, TEXTS, arrow, seen, wanted
 from support.some import some
 
 import thence
@@ -132,9 +132,10 @@ def test_texts(kind: str, tmp_path: Path) -> None:
         assert found[name] == rows, name
 
 
+@pytest.mark.parametrize("types", NUMBER_TYPES)
 @pytest.mark.parametrize("kind", INPUTS)
-def test_numbers(kind: str, tmp_path: Path) -> None:
-    found = seen(INPUTS[kind](arrow(NUMBERS, pa.int64(), pa.int16()), tmp_path, {}))
+def test_numbers(kind: str, types: str, tmp_path: Path) -> None:
+    found = seen(INPUTS[kind](arrow(NUMBERS, pa.int64(), NUMBER_TYPES[types]), tmp_path, {}))
     for name, rows in some(wanted(NUMBERS).items()):
         assert found[name] == rows, name
 

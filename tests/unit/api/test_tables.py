@@ -231,13 +231,58 @@ def test_ids_of_many_types(kind: pa.DataType) -> None:
     assert thence.deliver(table, id="id", causes="parent").column("id").to_pylist() == table["id"].to_pylist()[::-1]
 
 
-def test_pandas_parents_are_floats_because_of_nulls_alone() -> None:
-    frame = pd.DataFrame({"id": [2, 1], "parent": [1, None]})
+def test_pandas_parents_are_floats_because_of_nulls(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"id": [3, 2, 1], "parent": [2, 1, None]})
     assert frame["parent"].dtype == float
-    assert thence.deliver(frame, id="id", causes="parent")["id"].tolist() == [1, 2]
-    for parents in ([1.0, 2.0], [1.5, None]):
-        with pytest.raises(MisuseError, match=r"column 'id' is int64 and column 'parent' double"):
-            thence.deliver(frame.assign(parent=parents), id="id", causes="parent")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert "3,2.0\n" in (tmp_path / "t.csv").read_text()
+    frame.to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+    assert '"parent":2.0' in (tmp_path / "t.jsonl").read_text()
+    frame.to_parquet(tmp_path / "t.parquet")
+    files = [tmp_path / name for name in ("t.csv", "t.jsonl", "t.parquet")]
+    for each in (frame, frame.to_dict("records"), pl.from_pandas(frame), pa.Table.from_pandas(frame), *files):
+        found = thence.deliver(each, id="id", causes="parent")
+        listed = found if isinstance(found, list) else pa.table(found).to_pylist()
+        assert [int(row["id"]) for row in listed] == [1, 2, 3]
+        assert [row["waited_for"] for row in listed] == [[], ["1"], ["2"]]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64(), pa.decimal128(22, 2)])
+def test_a_whole_number_is_the_same_id_in_every_type(kind: pa.DataType) -> None:
+    for ids, causes in (
+        (kind, pa.int64()),
+        (pa.int64(), kind),
+        (kind, pa.list_(pa.int64())),
+        (pa.int64(), pa.list_(kind)),
+    ):
+        parents = [[1], []] if pa.types.is_list(causes) else [1, None]
+        table = pa.table({"id": pa.array([2, 1]).cast(ids), "parent": pa.array(parents).cast(causes)})
+        found = thence.deliver(table, id="id", causes="parent")
+        assert found.column("position").to_pylist() == [1, 2]
+        assert found.column("waited_for").to_pylist() == [[], ["1"]]
+        assert found.column("id").to_pylist() == [1, 2]
+
+
+def test_numbers_that_are_no_ids_are_set_aside_with_their_reason() -> None:
+    """Only the row is unusable: beside it, floats are read as before."""
+    for parent, reason in (
+        (1.5, "cause 1.5 is a fraction"),
+        (float("inf"), "cause inf is a fraction"),
+        (2.0**60, "has lost digits"),
+    ):
+        table = pa.table({"id": [3, 2, 1], "parent": pa.array([parent, 1.0, None])})
+        rows = {row["id"]: row for row in thence.deliver(table, id="id", causes="parent").to_pylist()}
+        assert [rows[each]["outcome"] for each in (1, 2, 3)] == ["delivered", "delivered", "quarantined"]
+        assert reason in rows[3]["reason"]
+    ids = pa.table({"id": [2.0**60, 2.0**60], "parent": pa.nulls(2)})
+    assert {row["outcome"] for row in thence.deliver(ids, id="id", causes="parent").to_pylist()} == {"quarantined"}
+
+
+def test_a_csv_of_texts_keeps_them(tmp_path: Path) -> None:
+    """`2.0` is another text than `2` where ids are texts: versions, say."""
+    (tmp_path / "t.csv").write_text("id,parent\n2.0,1.0\n1.0,\n3,2.0\n")
+    found = thence.deliver(tmp_path / "t.csv", id="id", causes="parent")
+    assert found.column("id").to_pylist() == ["1.0", "2.0", "3"]
 
 
 def test_empty_tables_stay_empty() -> None:

@@ -144,7 +144,7 @@ def test_nothing_is_recommended_from_too_little() -> None:
 
 
 def test_many_short_runs_are_too_little() -> None:
-    """Stamps begin anew in each run: 600 messages in 60 of them never come to be warm."""
+    """Stamps start empty in each run: 600 messages in 60 of them never come to be warm."""
     runs = [simulated(processes=20, messages=10, fanout="unicast", seed=seed, run=str(seed)) for seed in range(60)]
     roster = Roster.of(20)
     costs = {name: total_cost(replay_run(events, name, roster) for events in runs) for name in ("ks", "ech")}
@@ -152,7 +152,7 @@ def test_many_short_runs_are_too_little() -> None:
     assert chosen.protocol is None
     assert chosen.reason == (
         "600 of 600 messages are in runs and labels, of 60, too short to recommend from, "
-        "for stamps begin anew in each; record 100 or more messages and deliveries in each"
+        "for stamps start empty in each; record 100 or more messages and deliveries in each"
     )
 
 
@@ -209,7 +209,7 @@ def test_nothing_is_recommended_while_the_cheapest_still_grows() -> None:
     assert long.protocol == "ks"
     said = f"among {processes} processes, `ech` is cheaper than `ks` for the first hundred unicasts"
     page = " ".join((Path(__file__).parents[3] / "docs" / "laboratory/cost.md").read_text(encoding="utf-8").split())
-    assert f"{said} and more than twice as dear after two thousand" in page
+    assert f"{said} and more than twice as expensive after two thousand" in page
 
 
 def test_the_first_half_is_warm_up() -> None:

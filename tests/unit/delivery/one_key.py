@@ -7,6 +7,7 @@ from collections import OrderedDict
 import pyarrow as pa
 from unit.delivery.stored_states import Shelf
 
+from thence.core.model.plain import Row
 from thence.tables.delivery import shard_memory
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_terms import DeliveryTerms
@@ -35,10 +36,11 @@ class OneKey:
     def __len__(self) -> int:
         return self.keys.held.count
 
-    def take(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def take(self, rows: pa.RecordBatch) -> list[Row]:
         if isinstance(self.keys, Shard):
             self.keys.touched[0] = None
-        return self.keys.take(rows, [Span(0, 0, len(rows))])
+        out = self.keys.take(rows, [Span(0, 0, len(rows))])
+        return [] if out is None else out.to_pylist()
 
     def flush(self, why: str) -> pa.RecordBatch | None:
         return self.keys.flush(0, why)

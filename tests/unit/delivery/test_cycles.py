@@ -103,7 +103,7 @@ def driven(rows: list[Row], policy: Policy, random: Random) -> list[object]:
     try:
         while at < len(rows):
             size = random.choice([3, 30, 100, 200])
-            said += state.take(pa.RecordBatch.from_pylist(rows[at : at + size], schema=SCHEMA)).to_pylist()
+            said += state.take(pa.RecordBatch.from_pylist(rows[at : at + size], schema=SCHEMA))
             at += size
             what = random.choice(["go on", "go on", "restart", "give up", "flush"])
             if what == "restart":
@@ -162,7 +162,7 @@ def test_looks_keep_to_the_page(patience: int, monkeypatch: pytest.MonkeyPatch) 
         wanted = [(said["row"]["arrival"], said["outcome"], said.get("position")) for said in naive.finish()]
         every = [list(Orderer("depends_on").deliver(rows))]
         state = OneKey(terms, KEY)
-        taken = state.take(pa.RecordBatch.from_pylist(rows, schema=SCHEMA)).to_pylist()
+        taken = state.take(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
         rest = state.end()
         every.append(taken if rest is None else taken + rest.to_pylist())
         for said in some(every):

@@ -1,4 +1,4 @@
-"""Gate: one promise of docs/how-to/gate.md at a time; tests/properties/test_gate.py has them all together."""
+"""Gate: one promise of docs/reference/gate.md at a time; tests/properties/test_gate.py has them all together."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def told(handled: Any) -> list[tuple[str, str]]:
 
 
 def test_the_page_prints_what_it_says() -> None:
-    first, second = [run(step, {}) for step in steps(PAGE.read_text()) if "faststream" not in step.source]
+    first, second, third = [run(step, {}) for step in steps(PAGE.read_text())]
     assert first == "order\npayment\n"
     assert second == "1 delivered 10\n2 delivered 20\n"
+    assert sorted(third.splitlines()) == ["1 quarantined 3", "2 quarantined 0"]
 
 
 def test_threads_take_turns() -> None:
@@ -258,6 +259,28 @@ def test_a_choice_that_is_none_ends_the_map() -> None:
         Gate(on_error="retry")
 
 
+@pytest.mark.parametrize("named", [{"id": "id", "causes": "parnt"}, {"columns": {"message": "id"}}])
+def test_a_row_without_the_column_of_causes_is_refused_before_anything_runs(named: dict[str, Any]) -> None:
+    rows, begun = [{"id": 2, "parent": 1}, {"id": 1, "parent": None}], list[Any]()
+    column = named.get("causes", "depends_on")
+    gate, sentence = Gate(**named), f"a row has no column '{column}' of causes; found: id, parent. .* says null there"
+    with pytest.raises(MisuseError, match=sentence):
+        list(gate.map(rows, begun.append))
+    with pytest.raises(MisuseError, match=sentence), gate.turn(rows[0]):
+        begun.append(rows[0])
+    assert (begun, gate.running, gate.held) == ([], 0, 0)
+
+
+def test_a_row_that_has_not_failed_cannot_be_dead_lettered() -> None:
+    gate = Gate()
+    sentence = "^'a' is not a failed row, and only failed rows can be dead-lettered; "
+    with pytest.raises(MisuseError, match=sentence + "no row has failed$"):
+        gate.dead_letter("a")
+    list(gate.map([row("b", bad=True)], fail))
+    with pytest.raises(MisuseError, match=sentence + "failed: b$"):
+        gate.dead_letter("a")
+
+
 @pytest.mark.parametrize("bad", [{"concurrency": 0}, {"held_limit": True}, {"by": "clock", "key": ["destination"]}])
 def test_misuse_is_said(bad: dict[str, Any]) -> None:
     with pytest.raises(MisuseError):
@@ -332,3 +355,23 @@ def test_a_skip_from_another_thread_lets_the_rows_of_a_map_go_on() -> None:
 
     handled = gate.map([row("long"), row("b", "lost")], handle)
     assert sorted(told(handled)) == [("b", "released"), ("long", "delivered")]
+
+
+@pytest.mark.parametrize("concurrency", [1, 1000])
+def test_nothing_one_row_and_a_long_chain_that_comes_backwards(concurrency: int) -> None:
+    assert told(Gate(concurrency=concurrency).map([], print)) == []
+    assert told(Gate(concurrency=concurrency).map([row("a")], lambda each: None)) == [("a", "delivered")]
+    length, order = 10_000, list[str]()
+    chain = [row(f"m{number}", f"m{number - 1}") if number else row("m0") for number in range(length)]
+    gate = Gate(concurrency=concurrency, held_limit=None)
+    assert sum(1 for _ in gate.map(chain[::-1], lambda each: order.append(each["message"]))) == length
+    assert order == [f"m{number}" for number in range(length)]
+    assert (gate.running, gate.held) == (0, 0)
+
+
+def test_a_row_that_comes_twice_is_handled_once() -> None:
+    begun: list[str] = []
+    rows = [row("b", "a"), row("b", "a"), row("a"), row("a"), row("b", "a")]
+    handled = told(Gate(concurrency=4).map(rows, lambda each: begun.append(each["message"])))
+    assert begun == ["a", "b"]
+    assert sorted(handled) == [("a", "delivered"), ("a", "duplicate"), *[("b", "delivered")], *[("b", "duplicate")] * 2]

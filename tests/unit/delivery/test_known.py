@@ -6,7 +6,9 @@ from collections import OrderedDict
 from random import Random
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from support.naive_orderer import arrivals
@@ -54,13 +56,42 @@ def test_ids_alone_where_there_is_no_key() -> None:
     assert [row["outcome"] for row in thence.deliver(rows, known=[], **ASKED)] == ["blocked", "blocked"]
 
 
+@pytest.mark.parametrize("make", [pd.Series, pl.Series, pa.array, np.array, set])
+def test_one_column_of_ids_is_known(make: Any) -> None:
+    rows = [{"id": "b", "parent": "a"}, {"id": "d", "parent": "c"}]
+    assert [row["outcome"] for row in thence.deliver(rows, known=make(["a", "z"]), **ASKED)] == ["delivered", "blocked"]
+    with pytest.raises(MisuseError, match="known= has ids alone"):
+        thence.deliver(ROWS, known=make(["a"]), key="account", **ASKED)
+
+
+@pytest.mark.parametrize("make", [list, pa.Table.from_pylist, pd.DataFrame, pl.DataFrame])
+def test_of_an_earlier_delivery_only_rows_with_a_position_are_known(make: Any) -> None:
+    rows = [{"id": "b", "parent": "a"}, {"id": None, "parent": None}, {"id": "old", "parent": None}]
+    earlier = thence.deliver(make(rows), **ASKED)
+    again = [{"id": "b", "parent": "a"}, {"id": "c", "parent": "b"}, {"id": "a", "parent": "old"}]
+    out = thence.deliver(again, known=earlier, **ASKED)
+    assert [(row["id"], row["outcome"]) for row in out] == [("a", "delivered"), ("b", "delivered"), ("c", "delivered")]
+
+
+@pytest.mark.parametrize("outcome", ["paid", 7, None])
+def test_a_column_called_outcome_of_another_program_says_nothing(outcome: Any) -> None:
+    out = thence.deliver([{"id": "b", "parent": "a"}], known=[{"id": "a", "outcome": outcome}], **ASKED)
+    assert [row["outcome"] for row in out] == ["delivered"]
+
+
 @pytest.mark.parametrize(
     ("known", "more", "sentence"),
     [
         (["a"], {"key": "account"}, "pass a table with the columns account, id"),
         ([{"account": 1}], {"key": "account"}, "known= has no column 'id'"),
-        ([{"account": 1, "id": 7}], {"key": "account"}, "a whole number is never equal to a text"),
-        ("table.parquet", {"key": "account"}, "found str"),
+        ([{"account": 1, "id": 7}], {"key": "account"}, "a number is never equal to a text"),
+        (pd.DataFrame({"ID": [1]}), {}, "known= has no column 'id'; it has ID"),
+        ("table.parquet", {"key": "account"}, "known= is the path 'table.parquet'; .* read the file first"),
+        (lambda ids: ids, {}, "known= is a function; .* Gate and Orderer take a function"),
+        ([1, "x"], {}, "known=: column 'id' holds int, str; values of one type"),
+        ([("a", 1)], {}, "known=: column 'id' holds tuple; "),
+        (7, {}, "known= is of type int; "),
+        ({"id": ["a"]}, {}, "known= is of type dict; "),
     ],
 )
 def test_what_is_no_table_of_known_ids_is_refused(known: Any, more: dict[str, Any], sentence: str) -> None:

@@ -33,7 +33,7 @@ def pieces(rows: list[Row], random: Random) -> list[pa.RecordBatch]:
 
 def as_a_batch(terms: DeliveryTerms, rows: list[Row], random: Random) -> list[Row]:
     state = OneKey(terms, KEY)
-    out = [row for batch in pieces(rows, random) for row in state.take(batch).to_pylist()]
+    out = [row for batch in pieces(rows, random) for row in state.take(batch)]
     rest = state.end()
     return out if rest is None else out + rest.to_pylist()
 
@@ -41,7 +41,7 @@ def as_a_batch(terms: DeliveryTerms, rows: list[Row], random: Random) -> list[Ro
 def as_a_stream(terms: DeliveryTerms, rows: list[Row], random: Random) -> list[Row]:
     state, out = OneKey(terms, KEY, SCHEMA), list[Row]()
     for batch in pieces(rows, random):
-        out += state.take(batch).to_pylist()
+        out += state.take(batch)
         state.again()
     return out
 

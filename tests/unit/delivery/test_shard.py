@@ -52,7 +52,8 @@ class Worker:
         """Take rows as one micro-batch; with `fail` the task ends before the head is kept."""
         shard_memory.KEPT = self.kept
         here = opened(shelf.head, shelf, Shard(how, schema, KEYS, shards))
-        out = here.arrive(batch(rows, schema), ["n"], [], 0).to_pylist() if rows else []
+        found = here.arrive(batch(rows, schema), ["n"], [], 0) if rows else None
+        out = [] if found is None else found.to_pylist()
         if fail and len(rows) % 2:
             raise RuntimeError("the task failed")
         here.write(shelf)

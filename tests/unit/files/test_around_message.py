@@ -11,9 +11,9 @@ import pytest
 from thence.core.model.events import Event, parse, render
 from thence.core.model.order import RejectedRow
 from thence.errors import MisuseError, TraceError
-from thence.tables.explain.around import around
 from thence.tables.explain.causality import causal_order, vector_clocks, with_order
 from thence.tables.explain.clock_findings import audit_clocks
+from thence.tables.export.around import around
 from thence.tables.export.shiviz import write_clock_events, write_shiviz
 from thence.tables.files.shiviz import ClockEvent, parse_log, read_shiviz
 
@@ -116,6 +116,14 @@ def test_a_real_log_is_written_in_the_usual_layout(tmp_path: Path) -> None:
         assert write_clock_events(events, tmp_path / name) == len(events)
         again = list(read_shiviz(tmp_path / name, []))
         assert [(e.run, e.host, e.clock, e.text) for e in again] == [(e.run, e.host, e.clock, e.text) for e in events]
+
+
+def test_an_execution_of_one_event_is_written_under_its_name() -> None:
+    stream = io.BytesIO()
+    events = [ClockEvent("f", 1, "first", "a", {"a": 1}, "x"), ClockEvent("f", 2, "second", "b", {"b": 1}, "y")]
+    assert write_clock_events(events, stream) == 2
+    found = stream.getvalue().decode().splitlines()[2:]
+    assert found == ["=== first ===", 'a {"a":1}', "x", "=== second ===", 'b {"b":1}', "y"]
 
 
 def test_causes_come_first_whatever_the_rows_say() -> None:

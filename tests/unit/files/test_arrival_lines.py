@@ -60,7 +60,7 @@ def test_a_block_is_read_as_its_lines(tmp_path: Path, seed: int) -> None:
     ids = table.column("message").to_pylist()
     said = [None] * len(table) if texts is None else table.column(texts).to_pylist()
     shown = [each if text is None else text for each, text in zip(ids, said, strict=True)]
-    wanted = ["NaN" if isinstance(each, float) else each for each in by_line(lines)]
+    wanted = [None if isinstance(each, float) else each for each in by_line(lines)]  # NaN says that there is none
     assert shown == wanted
     assert len(unread) == sum(text is not None for text in said)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.causal_walks import path
 
 from thence.core.model.events import Event, parse
 from thence.core.model.order import Violation, judge
 from thence.tables.explain.diagram import diagram
 from thence.tables.explain.scene import scene_of, shown_by, violated
-from thence.tables.explain.sentence import PathStep, path, sentence
+from thence.tables.explain.sentence import PathStep, sentence
 
 
 def proof(text: str, place: int = 0) -> tuple[list[Event], Violation, list[PathStep] | None]:

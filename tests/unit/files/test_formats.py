@@ -30,7 +30,6 @@ LINE = b'{"run":"r","process":"a","index":1,"kind":"internal"}\n'
         (gzip.compress(b"PAR1....", mtime=0), "gzipped Parquet"),
         (b"<?xml version='1.0'?><r/>", "XML or HTML"),
         (b"<!DOCTYPE html>", "XML or HTML"),
-        (b"run;process;index;kind\r\nr;a;1;send", "CSV"),
         (b'[\n  {"run":"r"}\n]', "one array of JSON"),
         (b'{"run":"r",\n "process":"a"}\n', "JSON printed over several lines"),
     ],

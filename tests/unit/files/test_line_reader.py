@@ -59,6 +59,14 @@ def test_lines_are_those_of_a_split(some: list[bytes], block: int, limit: int, e
             assert line.ended == has_end
 
 
+def test_a_byte_order_mark_goes_only_where_the_file_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = b"\xef\xbb\xbf"
+    for block in (3, 4, 64):  # a later one begins a block too, inside the first line and after it
+        monkeypatch.setattr(module, "BLOCK", block)
+        found = [line.data for line in lines(io.BytesIO(mark + mark + b"a\n" + mark + b"\n" + mark))]
+        assert found == [mark + b"a", mark, mark]
+
+
 def test_a_line_that_is_too_long_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LINE_LIMIT", 1 << 17)
     monkeypatch.setattr(module, "BLOCK", 1 << 14)

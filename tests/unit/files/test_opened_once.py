@@ -13,6 +13,7 @@ import pytest
 
 from thence import cli
 from thence.lab.simulator import Scenario, simulate
+from thence.tables.files.line_reader import BLOCK
 
 COLUMNS = ("run", "process", "index", "kind", "message", "destinations", "order")
 WATCHED: list[str] = []
@@ -30,14 +31,15 @@ sys.addaudithook(note)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trace of 35,000 rows and its arrivals, as JSON lines, Parquet and CSV."""
+    """A trace that is longer than what is read at once, and its arrivals, as JSON lines, Parquet and CSV."""
     folder = tmp_path_factory.mktemp("opened")
-    made = simulate(Scenario(messages=3900), trace=True, arrivals=True, measure=False)
+    made = simulate(Scenario(messages=1300), trace=True, arrivals=True, measure=False)
     assert made.recorder is not None
     assert made.arrivals is not None
     for suffix in ("jsonl", "parquet"):
-        assert made.recorder.write(folder / f"trace.{suffix}") > 34_000
+        assert made.recorder.write(folder / f"trace.{suffix}") > 11_000
         made.arrivals.write(folder / f"arrivals.{suffix}")
+    assert (folder / "trace.jsonl").stat().st_size > BLOCK
     with (folder / "trace.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(COLUMNS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gzip
 import json
 from pathlib import Path
 
@@ -102,13 +103,103 @@ def test_a_trace_in_csv_says_what_it_lacks(tmp_path: Path) -> None:
         thence.audit(file)
     assert thence.audit(file, columns={"process": "host"}).verdict == "causal"
     file.write_text("run,process,index,kind\nr,a,one,internal\n")
-    with pytest.raises(TraceError, match="invalid value 'one'"):
+    with pytest.raises(MisuseError, match=r"column index holds 'one', which is no whole number; .*by index=NAME"):
         thence.audit(file)
+    file.write_text("run,process,index,kind,order\nr,a,1,internal,Kunde0\n")
+    with pytest.raises(MisuseError, match=r"column order holds 'Kunde0', .* or that none is, by order="):
+        thence.audit(file)
+
+
+@pytest.mark.parametrize("several", ["b,c", "b; c", "b|c", "[b, c]", "['b', 'c']"])
+def test_several_destinations_in_one_text_are_refused_with_the_accepted_form(tmp_path: Path, several: str) -> None:
+    file = tmp_path / "t.csv"
+    rows = 'run,process,index,kind,message,destinations\nr,a,1,send,m,"{}"\nr,b,1,deliver,m,\nr,c,1,deliver,m,\n'
+    file.write_text(rows.format(several))
+    with pytest.raises(TraceError, match=r'no process has this name; .* JSON: \["b", "c"\]'):
+        thence.audit(file)
+    file.write_text(rows.format('[""b"", ""c""]'))
+    assert not list(thence.audit(file).undelivered)
+
+
+def test_a_process_may_have_a_comma_in_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    head = "run,process,index,kind,message,destinations\n"
+    file.write_text(head + 'r,a,1,send,m,"b,c"\nr,"b,c",1,deliver,m,\n')
+    assert not list(thence.audit(file).undelivered)
+    file.write_text(head + 'r,a,1,send,m,"[""b,c""]"\n')
+    assert [row["destination"] for row in thence.audit(file).undelivered] == ["b,c"]
 
 
 def test_ids_of_csv_are_texts(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,parent\n7,007\n007,\nNA,7\n")
     assert ids(tmp_path / "t.csv") == ["007", "7", "NA"]
+
+
+WRITTEN = ["00123", "+49301234", "1.10", "123456789012345678901234", "2024-05-01T10:00:00+02:00", "true", "NaN", ""]
+
+
+@pytest.mark.parametrize("sign", [",", "\t", ";"])
+def test_what_the_rule_does_not_need_comes_out_of_csv_as_it_was_written(sign: str, tmp_path: Path) -> None:
+    names = [f"column {place}" for place in range(len(WRITTEN))]
+    lines = [["id", "parent", "arrival", *names], ["1", "", "007", *WRITTEN], ["2", "1.0", "8.0", *WRITTEN]]
+    file = tmp_path / ("t.tsv" if sign == "\t" else "t.csv")
+    file.write_text("".join(sign.join(line) + "\n" for line in lines))
+    found = thence.deliver(file, id="id", causes="parent")
+    assert found.column("outcome").to_pylist() == ["delivered", "delivered"]
+    assert found.select(lines[0]).to_pylist() == [
+        {name: value or None for name, value in zip(lines[0], line, strict=True)} for line in lines[1:]
+    ]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ("1", "62"), ("1.5", " 62.5"), ("1", "62.0"), ("2024-05-01T10:00:00+02:00", "2024-05-01T08:01:01Z"),
+        ("2024-05-01", "2024-05-01 00:01:01"), ("2024-05-01T10:00:00.123456789Z", "2024-05-01T10:01:01.123456"),
+    ],
+)  # fmt: skip
+def test_event_times_of_csv_are_read_from_texts(times: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"id,parent,time\nb,lost,{times[0]}\nc,,{times[1]}\n")
+    found = thence.deliver(tmp_path / "t.csv", id="id", causes="parent", policy="release", after_seconds=60)
+    rows = {row["id"]: (row["outcome"], row["time"]) for row in found.to_pylist()}
+    assert rows == {"b": ("released", times[0]), "c": ("delivered", times[1])}
+
+
+@pytest.mark.parametrize("where", ["header", "id", "other"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_csv_that_is_not_utf_8_is_refused_with_its_line(where: str, name: str, tmp_path: Path) -> None:
+    lines = [
+        "id,parent,name" + "é" * (where == "header"),
+        "a,,x",
+        f"b{'é' * (where == 'id')},a,{'é' * (where != 'id')}",
+    ]
+    data = "\n".join(lines).encode("latin1")
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    line = 1 if where == "header" else 3
+    with pytest.raises(
+        TraceError, match=rf"{name} cannot be .* line {line} looks like Latin-1 text; .* iconv -f latin1 -t utf-8"
+    ):
+        ids(tmp_path / name)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+def test_the_first_line_of_csv_says_its_separator_and_a_short_line_its_row(sign: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,parent\nb,a\na,\n".replace(",", sign))
+    assert ids(tmp_path / "t.csv") == ["a", "b"]
+    (tmp_path / "t.csv").write_text("id,parent\nb,a\na\n".replace(",", sign))
+    with pytest.raises(TraceError, match=r"Row #3: Expected 2 columns, got 1"):
+        ids(tmp_path / "t.csv")
+
+
+def test_integers_of_json_above_64_bits_keep_their_digits(tmp_path: Path) -> None:
+    big = 123456789012345678901234567890
+    rows = [{"id": big, "parent": None, "n": 5, "m": [1]}, {"id": 1, "parent": big, "n": big, "m": [big]}]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = thence.deliver(tmp_path / "t.jsonl", id="id", causes="parent")
+    assert found.column("outcome").to_pylist() == ["delivered", "delivered"]
+    assert found.column("id").to_pylist() == [str(big), "1"]
+    assert found.column("n").to_pylist() == ["5", str(big)]
+    assert found.column("m").to_pylist() == ["[1]", f"[{big}]"]
 
 
 def test_parquet_of_a_plain_folder_is_still_read(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def fail() -> None:
 
 def test_the_page_does_what_it_says() -> None:
     names: dict[str, Any] = {}
-    (step,) = [each for each in steps((PAGES / "gate.md").read_text()) if "faststream" in each.source]
+    (step,) = [each for each in steps((PAGES / "faststream.md").read_text()) if "faststream" in each.source]
     run(step, names)
     order: list[str] = []
 

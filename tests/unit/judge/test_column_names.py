@@ -15,7 +15,7 @@ from support.traces import random_trace, spoil
 import thence
 from thence.cli import main
 from thence.core.model.events import Event, parse
-from thence.errors import MisuseError
+from thence.errors import MisuseError, TraceError
 from thence.tables.contract.row_validity import row_of
 from thence.tables.engines.local.chunks import audit_files
 from thence.tables.files.read import open_trace
@@ -159,3 +159,39 @@ def test_a_file_of_other_columns_is_told_how_to_name_them(tmp_path: Path, capsys
     assert "--columns says which of them is index, by index=NAME" in capsys.readouterr().err
     assert main(["audit", str(tmp_path)]) == 1
     assert "if your columns have other names, --columns index=YOURS" in capsys.readouterr().out
+
+
+def test_a_column_that_the_audit_does_not_read_may_be_named() -> None:
+    rows = [{"run": "r", "process": "a", "index": 1, "kind": "internal", "Zeit": 1.5}]
+    assert thence.audit(rows, columns={"time": "Zeit"}).verdict == "causal"
+    assert thence.audit(pa.Table.from_pylist(rows), columns={"time": "Zeit"}).verdict == "causal"
+    with pytest.raises(MisuseError, match=r"names 'Zeit'; the columns are run, .*time"):
+        thence.audit(rows, columns={"Zeit": "time"})
+
+
+def test_a_table_without_index_is_told_how_to_make_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"run": "r", "process": "a", "kind": "internal"}]
+    (tmp_path / "t.csv").write_text("run,process,kind\nr,a,internal\n")
+    (tmp_path / "t.jsonl").write_text(json.dumps(rows[0]) + "\n")
+    (tmp_path / "long.jsonl").write_text((json.dumps(rows[0]) + "\n") * 101)
+    made = "without index, number the rows of each process from 1"
+    for data in (rows, pa.Table.from_pylist(rows), tmp_path / "t.csv", tmp_path / "long.jsonl"):
+        with pytest.raises((MisuseError, TraceError), match=made):
+            thence.audit(data)
+    assert main(["audit", str(tmp_path / "t.jsonl")]) == 1
+    assert made in " ".join(capsys.readouterr().out.split())
+
+
+def test_ids_that_are_numbers_are_told_to_be_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"run": "r", "process": "a", "index": 1, "kind": "send", "message": 1, "destinations": ["b"]}
+    for name, value in (("message", 1), ("run", 7), ("destinations", [2])):
+        table = pa.Table.from_pylist([row | {"message": "m"} | {name: value}])
+        pq.write_table(table, tmp_path / "t.parquet")
+        for data in (table, tmp_path / "t.parquet"):
+            with pytest.raises((MisuseError, TraceError), match="is accepted: convert its numbers to texts"):
+                thence.audit(data)
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    assert main(["audit", str(tmp_path / "t.jsonl")]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert 'note: ids are texts: convert the numbers of message, as in "1" for 1' in told
+    assert "--columns message=" not in told

@@ -40,7 +40,7 @@ def damaged(events: list[Event], seed: int) -> tuple[pa.Table, list[Event], list
 
 
 def counted(found: dict[str, object]) -> dict[str, object]:
-    """Leave out what says nothing of the rows that are no events."""
+    """Leave out what says nothing of the rows that are not events."""
     return {name: value for name, value in found.items() if name not in ("events", "quarantine")}
 
 

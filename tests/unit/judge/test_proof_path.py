@@ -7,12 +7,12 @@ from itertools import pairwise
 from random import Random
 
 import pytest
+from support.causal_walks import path
 from support.tables import normal
 from support.traces import Knobs, random_trace, spoil
 
 from thence.core.model.events import Event, parse
 from thence.core.model.order import judge, usable
-from thence.tables.explain.sentence import path
 from thence.tables.judge import proof_path as kernel
 from thence.tables.judge.proof_path import shortest_paths
 
@@ -28,12 +28,12 @@ def check(events: list[Event], *, order: bool = True, ask: str = "") -> int:
         known = path(good, violation)
         assert found is not None, f"{ask}: {violation}"
         assert known is not None
-        assert (found[0]["message"], found[-1]) == (violation.missing, known[-1].row())
+        assert (found[0].message, found[-1]) == (violation.missing, known[-1])
         assert len(found) == len(known), f"{ask}: {violation}"
         for one, two in pairwise(found):
-            assert {(s["process"], s["index"]) for s in (one, two)} <= at.keys(), f"{ask}: a row that was set aside"
-            same = one["process"] == two["process"] and one["index"] < two["index"]
-            carried = one["kind"] == "send" and two["kind"] == "deliver" and one["message"] == two["message"]
+            assert {(s.process, s.index) for s in (one, two)} <= at.keys(), f"{ask}: a row that was set aside"
+            same = one.process == two.process and one.index < two.index
+            carried = one.kind == "send" and two.kind == "deliver" and one.message == two.message
             assert same or carried
     return len(violations)
 
@@ -71,7 +71,7 @@ def test_a_path_leads_through_no_row_that_was_set_aside() -> None:
         events.append(Event("r", process, indexes[process], kind, message, tuple(to[0]) if to else None))  # type: ignore[arg-type]
     assert check(events, order=False) == 1
     (found,) = shortest_paths(normal(events), [("m", "e")])
-    assert [(s["process"], s["message"]) for s in found or ()] == [
+    assert [(s.process, s.message) for s in found or ()] == [
         ("p", "m"), ("w", "m"), ("w", "x"), ("q", "x"), ("q", "e"),
     ]  # fmt: skip
 
@@ -80,7 +80,7 @@ def test_an_order_that_runs_backwards() -> None:
     events = parse("a!1>bc b?a1 b!1>c c?b1 c?a1")
     backwards = [replace(e, order=5 - place) for place, e in enumerate(events)]
     (found,) = shortest_paths(normal(backwards), [("a1", "b1")])
-    assert [(s["process"], s["kind"], s["message"]) for s in found or ()] == [
+    assert [(s.process, s.kind, s.message) for s in found or ()] == [
         ("a", "send", "a1"), ("b", "deliver", "a1"), ("b", "send", "b1"),
     ]  # fmt: skip
 

@@ -9,18 +9,16 @@ import os
 
 import pytest
 from support.definition import DefinitionFindings, check_paths, told
-from support.soak import keep
+from support.soak import HOW, keep
 from support.traces import changed, random_trace
 
 from thence.core.model.events import Event, order_of
 from thence.tables.engines.local.audit import LocalAuditResult
 from thence.tables.engines.local.chunks import audit_table
-from thence.tables.judge import scan_cy
 from thence.tables.judge.normal_table import of_events
 
 EACH, STEP = 4000, 200
 RUNS = int(os.environ.get("THENCE_RUNS", EACH))
-HOW = "compiled" if scan_cy.__file__.endswith((".so", ".pyd")) else "uncompiled"
 
 
 @pytest.mark.soak

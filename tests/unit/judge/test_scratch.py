@@ -105,6 +105,6 @@ def test_nothing_is_left_behind_when_judging_breaks(tmp_path: Path, monkeypatch:
     def broken(*args: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(arrays, "judge_tasks", broken)
+    monkeypatch.setattr(arrays, "judged", broken)
     with pytest.raises(KeyboardInterrupt):
         arrays.audit_files(open_trace(tmp_path / "t.jsonl"), held_rows=0)

@@ -168,7 +168,7 @@ def _nothing_can_be_told_without_rows(made: Reproduced) -> None:
 
 
 def _agrees_with_the_default_scale(made: Reproduced) -> None:
-    """Fewer runs may decide less than the committed ones, which docs/coverage.md shows, but nothing else."""
+    """Fewer runs may decide less than the committed ones, which docs/reference/coverage shows, but nothing else."""
     committed = {c["claim"]: c["verdict"] for p in DEFAULT if p["paper"] == made.paper.name for c in p["claims"]}
     for claim, judged in made.findings:
         assert judged.verdict in (committed[claim.id], "not determinable"), f"{claim.id}: {judged}"

@@ -382,7 +382,7 @@ def test_a_count_beyond_twice_the_bound_is_refused(count: int) -> None:
 
 
 def _count_of(stamp: bytearray, at: int, member: Member) -> bool:
-    """Tell whether a byte of a stamp is the count of its message: with 2 in its place the count is 2."""
+    """Return whether a byte of a stamp is the count of its message: with 2 in its place the count is 2."""
     changed = bytearray(stamp)
     changed[at] = 2
     try:

@@ -98,11 +98,12 @@ def test_times_of_hops_are_written_as_rounded_numbers_are(scale: float) -> None:
     assert [decimal(time) for time in times] == [repr(round(time, DIGITS)) for time in times]
 
 
-def test_unknown_ending() -> None:
+@pytest.mark.parametrize("name", ["trace.csv", "trace.jsonl.zst", "trace.parquet.gz", "trace"])
+def test_unknown_ending(name: str) -> None:
     result = simulate(Scenario(messages=1), trace=True)
     assert result.recorder is not None
     with pytest.raises(MisuseError, match=r"ends in none of \.jsonl, \.jsonl\.gz and \.parquet"):
-        result.recorder.write("trace.csv")
+        result.recorder.write(name)
 
 
 def test_names_count_within_a_label() -> None:

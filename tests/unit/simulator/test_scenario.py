@@ -29,7 +29,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"fanout": "9" * 5000}, "a number from 1 to 7 is accepted"),
     ({"delay": "exp:1"}, "no delay policy 'exp'; there are constant, uniform"),
     ({"delay": "exponential"}, "gives 0 numbers; exponential takes 1"),
-    ({"delay": "exponential:x"}, "no number"),
+    ({"delay": "exponential:x"}, "not a number"),
     ({"delay": "exponential:-1"}, "holds -1.0; numbers from 0 to 1e+09 are accepted"),
     ({"delay": "exponential:inf"}, "holds inf"),
     ({"delay": "constant:1e308"}, "holds 1e+308"),

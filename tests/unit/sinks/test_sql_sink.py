@@ -1,4 +1,4 @@
-"""One promise of docs/how-to/foreign-keys.md at a time, on SQLite; tests/properties/test_sinks.py has them together."""
+"""One promise of docs/reference/transactions.md at a time, on SQLite; tests/properties/test_sinks.py joins them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from support.long_names import check_long_names
 from support.pages import run_page
 
 from thence.errors import MisuseError
 from thence.sinks import RowRefused, SqlSink, sql
 from thence.sources import WholeTransaction
-from thence.tables.sources.commits import LogPosition
+from thence.tables.sources.commits import LogPosition, since_mark
 from thence.tables.sources.whole import Changes
 
 ROOT = Path(__file__).parents[3]
@@ -234,3 +235,59 @@ def test_the_example_runs_with_one_command(tmp_path: Path) -> None:
     assert "row by row: the target refuses 4 rows" in done.stdout
     assert "whole transactions: 5 written, 0 refused; the target is at offset 9" in done.stdout
     assert "orders [(70, 8), (71, 8)]" in done.stdout
+
+
+def test_names_longer_than_a_key_are_kept_apart(tmp_path: Path) -> None:
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'long.db'}")
+    check_long_names(engine)
+
+
+def at(offset: int, id: str, since: str | int | None = None, log: str = "offset shop.transaction/0") -> Any:
+    """Return a transaction without changes whose END lies at an offset."""
+    mark = None if since is None else since_mark(since)
+    return WholeTransaction("shop", "tx" + id, Changes(), "transaction", id, LogPosition(log, (offset,)), since=mark)
+
+
+def test_a_log_that_began_anew_is_refused_and_not_skipped(sink: SqlSink) -> None:
+    assert sink.write([at(1, "600:1000"), at(3, "601:1010"), at(5, "602:1020")]) == 3
+    assert sink.write([at(1, "600:1000"), at(3, "601:1010"), at(5, "602:1020")]) == 0  # read again
+    for other, reason in ((at(1, "700:2000"), "committed later"), (at(5, "602:900"), "is another transaction")):
+        with pytest.raises(MisuseError, match=f"counts as one that the target has.* but it {reason}: .* empty target"):
+            sink.apply(other)
+        with pytest.raises(MisuseError, match=reason):
+            sink.has(other)
+    assert sink.apply(at(7, "603:1030"))
+
+
+def test_a_log_of_another_name_is_refused_if_the_target_has_its_transactions(sink: SqlSink) -> None:
+    assert sink.apply(at(5, "602:1020"))
+    for log in ("offset renamed.transaction/0", "lsn"):
+        with pytest.raises(
+            MisuseError, match=r"the target has it by the log offset shop.transaction/0, up to 602:1020"
+        ):
+            sink.apply(at(1020, "602:1020", log=log))
+    assert sink.apply(at(1, "603:1030", log="offset renamed.transaction/0"))  # what is new comes by the new log
+
+
+@pytest.mark.parametrize(("since", "reason"), [("offset 9", "since='offset 5'"), (1030, "lsn 1030")])
+def test_a_start_behind_what_the_target_has_is_refused(sink: SqlSink, since: Any, reason: str) -> None:
+    assert sink.apply(at(5, "602:1020"))
+    with pytest.raises(MisuseError, match=f"{reason}.*lost|lost.*{reason}"):
+        sink.apply(at(11, "605:1050", since))
+    assert sink.apply(at(7, "603:1030", "offset 5"))
+    assert sink.apply(at(9, "604:1040", 1030))
+    assert sink.apply(at(11, "605:1050", since))  # it has been reached meanwhile
+
+
+def test_a_url_is_taken_for_an_engine(engine: sa.Engine) -> None:
+    for url in (engine.url, str(engine.url)):
+        with sql(url, ["customer"]) as sink:
+            assert sink.since("shop") is None
+    for wrong, told in (
+        ("secret", "not a URL of SQLAlchemy"),
+        ("nosuch://x", "does not know"),
+        (None, "engine is a NoneType; an engine of SQLAlchemy or its URL is expected"),
+    ):
+        with pytest.raises(MisuseError, match=told) as found:
+            sql(wrong, ["customer"])  # type: ignore[arg-type]
+        assert "secret" not in str(found.value)

@@ -168,7 +168,7 @@ def test_keys_let_rows_wait_for_their_parents_alone() -> None:
     assert causes["tx0-1-3/1"] == {"tx0-1-1/1"}
     assert causes["tx0-1-7/1"] >= {"tx0-1-3/1", "tx0-1-6/1"}  # its lines go first
     assert causes["tx0-1-8/1"] >= {"tx0-1-5/1", "tx0-1-7/1"}
-    assert causes["tx0-1-10/1"] == {"tx0-1-9/1"}  # the row that was made anew
+    assert causes["tx0-1-10/1"] == {"tx0-1-9/1"}  # the row that was created again
     for seed in range(20):
         seen: set[tuple[str, int]] = set()
         for row in delivered(rows, seed):
@@ -194,6 +194,39 @@ def test_a_parent_that_is_not_there_is_named_or_lies_before_since() -> None:
     assert from_changes([untold], order="keys", foreign_keys=KEYS)[0]["message"] is not None
     with pytest.raises(MisuseError, match="columns"):
         from_changes([record], order="keys", foreign_keys={"orders.a,b": "customer.id"})
+
+
+def test_names_in_foreign_keys_that_the_records_do_not_have_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    records = [row_change("c", "customer", 1, 1, id=1), row_change("c", "orders", 1, 2, id=7, customer=1)]
+    for keys, told in (
+        ({"orders.custmer": "customer.id"}, "orders has no column 'custmer'; found: customer, id"),
+        ({"orders.customer": "d.customer.number"}, "d.customer has no column 'number'; found: id"),
+    ):
+        with pytest.raises(MisuseError, match=told):
+            from_changes(records, order="keys", foreign_keys=keys)
+    assert not caplog.records
+    from_changes(records, order="keys", foreign_keys={"oders.customer": "customer.id"})
+    assert caplog.messages == ["foreign_keys: the records hold no rows of a table oders; found: customer, orders"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_keys_take_the_order_of_commits_from_the_transaction_topic_where_changes_do_not_name_it(whole: bool) -> None:
+    stripped = []
+    for record in topic("postgresql", offsets=True)[0]:
+        body = json.loads(record.value)
+        if "op" in body:
+            body["source"] = {key: body["source"][key] for key in ("connector", "name", "snapshot", "schema", "table")}
+            body["after"] = {"id": 1}
+        stripped.append(record._replace(value=json.dumps(body)))
+    expected = {f"tx{a}/1": [f"tx{b}/1"] for a, b in (("12", "31"), ("33", "12"), ("34", "33"))}
+    keys = {"orders.id": "customer.id"}
+    for seed in range(10):
+        mixed = Random(seed).sample(stripped, len(stripped))
+        rows = from_changes(mixed, order="keys", foreign_keys=keys, whole=whole)
+        assert all(row["outcome"] == "delivered" for row in delivered(rows, seed))
+        if not whole:
+            causes = {row["message"]: row["depends_on"] for row in rows}
+            assert {name: causes[name] for name in expected} == expected
 
 
 def test_what_a_change_waits_for_by_keys_is_not_known_before_all_earlier_ones_have_come() -> None:

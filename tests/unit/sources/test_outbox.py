@@ -51,3 +51,16 @@ def test_what_is_not_a_number_is_refused() -> None:
         from_outbox(rows(15), after=0, step=10)
     with pytest.raises(MisuseError, match="step is 0"):
         from_outbox(rows(15), step=0)
+
+
+def test_rows_that_come_twice_and_a_long_outbox_read_backwards() -> None:
+    for after in (None, 0, 1):
+        orderer = Orderer("depends_on", key=["destination"])
+        arrivals = from_outbox(rows(2, 2, 1, 1, 3, 2), after=after)
+        out = [(row["number"], row["outcome"]) for each in arrivals for row in orderer.push(each)]
+        assert out == [
+            (1, "delivered"), (1, "duplicate"), (2, "delivered"), (2, "duplicate"), (2, "duplicate"), (3, "delivered"),
+        ]  # fmt: skip
+    length = 10_000
+    out, waiting = delivered(*range(length, 0, -1), after=0)
+    assert (out, waiting) == (list(range(1, length + 1)), [])

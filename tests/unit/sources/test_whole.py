@@ -197,3 +197,59 @@ def test_keys_put_transactions_behind_whole_transactions() -> None:
     truncate = Record({**change(3, 1, "customer").value, "op": "t"})  # type: ignore[dict-item]
     with pytest.raises(MisuseError, match="truncate"):
         from_changes([*first, truncate, *ends(3, 1)], order="keys", foreign_keys=keys, whole=True)
+
+
+def test_a_transaction_that_began_before_since_and_committed_behind_it_waits_for_the_one_before() -> None:
+    """A BEGIN of PostgreSQL has the LSN of the first change, so it does not say which side of since its END is on."""
+
+    def boundary(offset: int, status: str, id: str) -> Record:
+        body = {"status": status, "id": id, "event_count": 1 if status == "END" else None}
+        return Record(json.dumps(body), None, "shop.transaction", 0, offset)
+
+    def change(offset: int, id: str, before: int) -> Record:
+        source = {"name": "shop", "schema": "public", "table": "t", "sequence": json.dumps([str(before), "1"])}
+        body = {"op": "c", "source": source, "after": {"id": offset}, "transaction": {"id": id, "total_order": 1}}
+        return Record(json.dumps(body), None, "shop.public.t", 0, offset)
+
+    passed = [boundary(0, "BEGIN", "1:80"), change(0, "1:85", 70), boundary(1, "END", "1:100")]
+    first = [boundary(2, "BEGIN", "2:110"), change(1, "2:111", 100), boundary(3, "END", "2:120")]
+    second = [boundary(4, "BEGIN", "3:90"), change(2, "3:95", 120), boundary(5, "END", "3:130")]
+    transactions = WholeTransactions(since=100)
+    found = [unit for record in [*passed, *second, *first] for unit in transactions.push(record)]
+    assert [unit.name for unit in found] == ["tx2", "tx3"]
+    assert [len(unit) for unit in found] == [1, 1]
+
+
+def test_nothing_empty_transactions_and_records_that_come_three_times() -> None:
+    assert alone([], 1)[0] == together([], 1) == []
+    for sizes in ([0], [1], [0, 0, 0], [30, 0, 30]):
+        names = [f"tx{500 + place}" for place in range(len(sizes))]
+        for seed in range(3):
+            thrice = [*log(sizes), *log(sizes), *log(sizes)]
+            for units in (together(log(sizes), seed), alone(thrice, seed)[0]):
+                assert [unit.name for unit in units] == names
+                assert [numbers(unit) for unit in units] == [list(range(1, size + 1)) for size in sizes]
+
+
+def test_a_reader_that_stops_anywhere_goes_on_where_its_target_is() -> None:
+    records = log([2, 0, 3, 1])
+    for stopped in range(len(records) + 1):
+        before = alone(records[:stopped], 1)[0]
+        since = f"offset {before[-1].place.number[0]}" if before and before[-1].place else None
+        after = WholeTransactions(since=since)
+        found = [unit for record in records for unit in after.push(record)]
+        assert [unit.name for unit in (*before, *found)] == NAMES
+
+
+def test_records_that_are_part_of_no_transaction_are_counted_and_a_log_of_nothing_else_is_told() -> None:
+    transactions = WholeTransactions()
+    for value in ('{"id": 1, "customer": 7}', '{"id": 2, "customer": 7}', "no JSON"):
+        assert transactions.push(Record(value, None, "shop.orders", 0, 0)) == []
+    assert transactions.aside == {"unreadable": 3}
+    (told,) = transactions.waiting()
+    assert told["transaction"] is None
+    assert told["reason"].startswith("none of 3 records is part of a transaction; the first: no change event: it has ")
+    for record in log([1]):
+        transactions.push(record)
+    assert transactions.aside == {"unreadable": 3}
+    assert transactions.waiting() == []

@@ -117,7 +117,7 @@ def test_misuse() -> None:
         membership.join("x", "ab")
     with pytest.raises(MisuseError, match="b cannot fail; alive are a, c, d"):
         membership.fail("b")
-    with pytest.raises(MisuseError, match="b was here before; who comes back after a failure is a new process"):
+    with pytest.raises(MisuseError, match="b was here before; a process that comes back after a failure needs"):
         membership.join("b", "a")
 
 

@@ -1,6 +1,6 @@
 """The crash model and the failure detector, shared by every driver: pure functions of sets, no time and no chance.
 
-Law (Schiper and Pedone 2009, section 3.1, as repaired).
+Invariant (Schiper and Pedone 2009, section 3.1, as repaired).
 
 - A crash is final. It loses any subset of the crashed process's copies in flight; copies addressed to it
   vanish. Links are quasi-reliable: between two processes that never crash nothing is lost.
@@ -47,7 +47,7 @@ def groups_of(text: str, roster: Roster) -> tuple[int, ...]:
 
 
 def legal(trusted: int, groups: Sequence[int], faulty: int, *, per_group: bool = True) -> bool:
-    """Tell whether a failure detector may give this output while these processes are the faulty ones."""
+    """Return whether a failure detector may give this output while these processes are the faulty ones."""
     scopes = groups if per_group else [sum(groups)]
     return all(trusted & scope & ~faulty for scope in scopes if scope & ~faulty)
 
@@ -78,10 +78,10 @@ def outputs(groups: Sequence[int], faulty: int, *, per_group: bool = True) -> It
 
 
 def may_be_lost(copy: Copy, crashed: int) -> bool:
-    """Tell whether a copy in flight may be lost because a process among `crashed` (a mask) handed it over."""
+    """Return whether a copy in flight may be lost because a process among `crashed` (a mask) sent it."""
     return bool(crashed >> copy.source & 1)
 
 
 def nobody_receives(copy: Copy, crashed: int) -> bool:
-    """Tell whether a copy vanishes because its destination is among `crashed` (a mask)."""
+    """Return whether a copy vanishes because its destination is among `crashed` (a mask)."""
     return bool(crashed >> copy.destination & 1)

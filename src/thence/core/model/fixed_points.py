@@ -126,7 +126,7 @@ class FixedPoints(Minimum):
         return Why(fact, copy, needed, path, ended)
 
     def _ends(self, message: str, destination: str) -> tuple[int, int | None]:
-        """Return the rows at which a fact begins and is delivered, or refuse what is no fact."""
+        """Return the rows at which a fact begins and is delivered, or refuse what is not a fact."""
         place = self.execution.send.get(message)
         if place is None:
             raise never_sent(message, list(self.execution.send))

@@ -84,5 +84,5 @@ def copies_of(
 
 
 def is_hop(copy: Copy) -> bool:
-    """Tell whether a copy is anything but a message straight from its sender to a destination of it."""
+    """Return whether a copy is anything but a message straight from its sender to a destination of it."""
     return copy.kind != MESSAGE or copy.sender != copy.source or not copy.destinations >> copy.destination & 1

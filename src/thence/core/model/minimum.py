@@ -44,7 +44,7 @@ class Minimum:
         self._sends_to = masks
 
     def _needed(self, fact: Fact, event: int, *, include: bool) -> bool:
-        """Tell whether neither constraint has ended the fact at an event; `include` counts the event's own send."""
+        """Return whether neither constraint has ended the fact at an event; `include` counts the event's own send."""
         execution = self.execution
         message, destination = fact
         sent = execution.send[message]
@@ -70,7 +70,7 @@ class Minimum:
         return [(m, d) for m, place in execution.send.items() for d in execution.events[place].destinations or ()]
 
     def must_carry(self, fact: Fact, copy: Fact) -> bool:
-        """Tell whether a copy (message, destination) must carry a fact."""
+        """Return whether a copy (message, destination) must carry a fact."""
         message, destination = copy
         event = self.execution.send[message]
         addressed = self.execution.events[event].destinations or ()

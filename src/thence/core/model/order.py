@@ -1,6 +1,6 @@
 """Happened-before and causal order by definition: slow, obvious, the judge of everything else.
 
-Law (Lamport; KS98 definitions 1 and 2). Within one run and one label:
+Invariant (Lamport; KS98 definitions 1 and 2). Within one run and one label:
 
 1. rows of one process happened in order of `index`; the send of a message happened before each of its deliveries; and
    the relation is transitive. `receive` rows carry no causality.
@@ -71,7 +71,7 @@ class Judgement:
     misdelivered: list[Copied] = field(default_factory=list)
     quarantine: list[RejectedRow] = field(default_factory=list)
     refused: int = 0
-    """Rows that are no events."""
+    """Rows that are not events."""
 
     @property
     def verdict(self) -> Verdict:
@@ -148,19 +148,19 @@ class Execution:
         return past
 
     def before(self, first: int, second: int) -> bool:
-        """Tell whether row `first` happened before row `second`."""
+        """Return whether row `first` happened before row `second`."""
         return first != second and bool(self.past[second] >> first & 1)
 
     def precedes(self, first: str, second: str) -> bool:
-        """Tell whether message `first` was sent causally before message `second`."""
+        """Return whether message `first` was sent causally before message `second`."""
         return self.before(self.send[first], self.send[second])
 
     def precedes_fifo(self, first: str, second: str) -> bool:
-        """Tell whether both come from one process, `first` sent earlier."""
+        """Return whether both come from one process, `first` sent earlier."""
         return self._sender(first) == self._sender(second) and self.precedes(first, second)
 
     def precedes_two_hop(self, first: str, second: str) -> bool:
-        """Tell whether a chain of at most two messages leads from `first` to `second` (KS98 section 7.1).
+        """Return whether a chain of at most two messages leads from `first` to `second` (KS98 section 7.1).
 
         Either one process sent both, or the sender of `second` had delivered `first` itself, or a later message of the
         sender of `first`, before it sent `second`.
@@ -196,7 +196,7 @@ class Execution:
         return self._delivered.get(process, [])
 
     def proved(self, violation: Violation, doubts: Mapping[str, int]) -> bool:
-        """Tell whether a violation rests on usable rows alone; `doubts` are those of the run."""
+        """Return whether a violation rests on usable rows alone; `doubts` are those of the run."""
         here = violation.destination
         if violation.missing in self.delivered(here):
             return True
@@ -250,7 +250,7 @@ class Execution:
 
 
 def usable(events: Iterable[Event]) -> tuple[list[Event], list[RejectedRow]]:
-    """Part the rows of one run into those the definition speaks of and those it cannot.
+    """Separate the rows of one run that the definition covers from those that it does not.
 
     Set aside, in this order: a second row with the same process and index; a row without its message or destinations; a
     second send of one message; a delivery or receipt of a message never sent, or under another label than its send; and
@@ -308,7 +308,7 @@ def _without_send(event: Event, sends: Mapping[str | None, Event]) -> str | None
 
 
 def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
-    """Part rows by run, in the order in which the runs appear."""
+    """Group rows by run, in the order in which the runs appear."""
     runs: dict[str, list[Event]] = {}
     for event in events:
         runs.setdefault(event.run, []).append(event)
@@ -316,7 +316,7 @@ def by_run(events: Iterable[Event]) -> dict[str, list[Event]]:
 
 
 def by_label(events: Iterable[Event]) -> dict[str | None, list[Event]]:
-    """Part rows by label; a crash belongs to every label there is."""
+    """Group rows by label; a crash belongs to every label there is."""
     events = list(events)
     labels: dict[str | None, list[Event]] = {event.label: [] for event in events if event.kind != "crash"}
     if not labels:
@@ -387,7 +387,7 @@ RowPlace = tuple[str | None, int | None]
 
 
 def judge(events: Iterable[Event], guarantee: Guarantee = "causal", refused: Iterable[RowPlace] = ()) -> Judgement:
-    """Judge the rows of one run, all labels, against a guarantee; `refused`: places of rows that are no events."""
+    """Judge the rows of one run, all labels, against a guarantee; `refused`: places of rows that are not events."""
     rows, refused = list(events), list(refused)
     good, rejected = usable(rows)
     run = rows[0].run if rows else "run"

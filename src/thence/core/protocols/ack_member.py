@@ -1,7 +1,7 @@
 """The sending half of Schiper and Pedone's multicasts: groups, the hold-back of the repair, the failure detector.
 
-Law: that of `ack_receiver.py`. A send leaves when nothing it must wait for is unsecured and nothing waits before it,
-so sends leave in the order in which they were asked for.
+Invariant: that of `ack_receiver.py`. A send leaves when nothing it must wait for is unsecured and nothing waits before
+it, so sends leave in the order in which they were asked for.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class AckMember(Member):
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, ticket)
 
     def _secured(self, to: int, okayed: int) -> bool:
-        """Tell whether a message of one's own can no longer be lost."""
+        """Return whether a message of one's own can no longer be lost."""
         return self.receiver.secured(to, okayed)
 
     def _unsecured(self, destinations: int) -> list[int]:

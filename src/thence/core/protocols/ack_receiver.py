@@ -13,7 +13,7 @@ stamps x only when each earlier message of its own that is not addressed within 
 What is kept of a message: who has OKed it, at its addressees and at its sender. OKs carry how far their source
 has delivered, and a record is forgotten once every trusted addressee is known to have delivered the message.
 What is on record tells which messages a process may still lack: a driver whose links break must be able to
-hand those over again. A number below the next expected one tells what comes late, record or not. Records are looked
+deliver those again. A number below the next expected one tells what comes late, record or not. Records are looked
 through when some have gathered, and before the state is read (`settle`), not at every OK.
 
 Without `counts` a record ends at F-delivery, and at the sender when the message is secured. No step depends
@@ -223,7 +223,7 @@ class AckReceiver(Receiver):
         return sorted(found, key=lambda m: m.copy.count) if len(found) > 1 else found
 
     def secured(self, destinations: int, okayed: int) -> bool:
-        """Tell whether every trusted addressee has OKed: line 17."""
+        """Return whether every trusted addressee has OKed: line 17."""
         return not destinations & self.trust & ~okayed
 
     def _okay_next(self, sender: int) -> list[Effect]:
@@ -269,7 +269,7 @@ class AckReceiver(Receiver):
                 self._forget(sender)
 
     def all_delivered(self, sender: int, count: int, destinations: int) -> bool:
-        """Tell whether this process, if addressed, and all trusted addressees are known to have delivered a message."""
+        """Return whether this process (if addressed) and all trusted addressees are known to have delivered it."""
         if destinations & self.bit and self.done.get(sender, 0) < count:
             return False
         known = self.known

@@ -24,7 +24,7 @@ Departures:
   here, a send adds nothing to it. For the same reason a carbon copy names the sender of a self-addressed message
   (R6.2, R6.3) only once that process has delivered it.
 - R6.3 lets an element that *arrives* learn from later ones of its sender that are there; here one that is there learns
-  from later ones that arrive, too, by the same argument. Without that, histories grow for ever (errata 27): a process
+  from later ones that arrive, too, by the same argument. Without that, histories grow forever (errata 27): a process
   that never speaks to x never learns that newer messages to x have taken over from older ones.
 """
 
@@ -162,7 +162,7 @@ class ECH(ClockMember):
         self._forget_in(self.history)
 
     def _forget_in(self, history: Elements) -> None:
-        """R8; who left needs no telling."""
+        """R8; processes that left are skipped."""
         for sender in list(history):
             elements = history[sender]
             kept = {count: element for count, element in elements.items() if element[0] & ~(element[1] | self.gone)}

@@ -164,7 +164,7 @@ class ECHR9(ECH):
         return Log(kept)
 
     def _omits(self, cut: Cut, address: int, reported: int) -> bool:
-        """R9: tell whether an element may be left out of what goes to the forward set; who left needs no telling."""
+        """R9: return whether the forward set need not get an element; processes that left are skipped."""
         return not address & ~cut.backward and not cut.members & ~(reported | self.bit | self.gone)
 
     def worth_telling(self, destinations: int | Iterable[str], *, label: str | None = None) -> tuple[str, ...]:

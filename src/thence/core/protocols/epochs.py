@@ -49,7 +49,7 @@ class ThreeEpochs(Times):
         return 3 * (tick - 1) + epoch + 1
 
     def in_epoch(self, stamp: int, epoch: int) -> bool:
-        """Tell whether a stamp belongs to an epoch."""
+        """Return whether a stamp belongs to an epoch."""
         return stamp != NULL and (stamp - 1) % 3 == epoch
 
     def later(self, one: int, other: int) -> bool:

@@ -45,7 +45,7 @@ class Times:
     """What a timestamp is: here a plain count. The null stamp is 0 in every kind."""
 
     def later(self, one: int, other: int) -> bool:
-        """Tell whether one stamp of a process is later than another of it."""
+        """Return whether one stamp of a process is later than another of it."""
         return one > other
 
     def aged(self, stamp: int, latest: int) -> int:
@@ -155,18 +155,18 @@ class GossipReceiver(Receiver):
         return [(r, row[me]) for r, row in enumerate(sent) if row[me] and self._awaits(copy, r)]
 
     def _waits(self, copy: Copy, r: int) -> bool:
-        """Tell whether a copy waits for a message of r."""
+        """Return whether a copy waits for a message of r."""
         return self._awaits(copy, r) and self._can_come(r, copy.stamp[1][r][self.me])
 
     def _can_come(self, r: int, stamp: int) -> bool:
-        """Tell whether a message of r up to that time may still be delivered."""
+        """Return whether a message of r up to that time may still be delivered."""
         if not self.abandoned >> r & 1:
             return True
         later = self.times.later
         return any(other.sender == r and not later(other.stamp[0][r][r], stamp) for other in self.held.values())
 
     def _awaits(self, copy: Copy, r: int) -> bool:
-        """Tell whether the latest message of r to here that a copy of p knows of must come first: the delivery test."""
+        """Return whether the latest message of r to here that a copy of p knows must come first: the delivery test."""
         gossip, sent = copy.stamp[0], copy.stamp[1]
         stamp, latest = sent[r][self.me], gossip[copy.sender][r]
         if r == self.me:
@@ -175,7 +175,7 @@ class GossipReceiver(Receiver):
         return later(latest, self.heard[r]) and later(stamp, self.times.aged(self.deliv[r], latest))
 
     def _own_unmet(self, stamp: int) -> bool:
-        """Tell whether an own message to oneself, sent at that time, is still on its way."""
+        """Return whether an own message to oneself, sent at that time, is still on its way."""
         return self.times.later(self.times.aged(stamp, self.now), self.deliv[self.me])
 
     def _take(self, copy: Copy) -> None:

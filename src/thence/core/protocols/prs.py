@@ -1,8 +1,8 @@
 """Prakash, Raynal and Singhal, "An adaptive causal ordering algorithm suited to mobile computing environments", 1997.
 
-Invariant: CB[d] holds the direct predecessors, with respect to d, of the next message to d: pairs (sender, count). A
-message carries the whole of CB; d delivers it when the pairs in CB_M[d] are delivered. A message to d replaces all of
-CB[d], since whatever comes after it comes after them.
+Invariant: CB[d] holds the direct predecessors, with respect to d, of the next message to d: pairs (sender, count),
+none of them in DELIVERED[d]. A message carries the whole of CB; d delivers it when the pairs in CB_M[d] are delivered.
+A message to d replaces all of CB[d], since whatever comes after it comes after them.
 
 Needs nothing. Cost: the pairs of CB; each names one destination, so there are as many as facts. More than `ks`: that
 another process replaced or delivered a message is noticed only where the two steps below notice it.
@@ -29,6 +29,7 @@ from typing import ClassVar
 
 from thence.core.model.message import MESSAGE, Copy, MessageId
 from thence.core.model.roster import Roster, positions
+from thence.core.protocols.counts_cy import beyond, later_pairs, later_rows, newest, replaced_rows
 from thence.core.protocols.dependency import by_message
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
@@ -72,33 +73,27 @@ class PRS(ClockMember):
         return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        message = {copy.sender: copy.count}
-        before = self.before | {
-            d: _later(self.before.get(d), pairs) for d, pairs in copy.stamp.items() if not copy.destinations >> d & 1
-        }
-        for d in positions(copy.destinations):
-            left = _beyond(before.get(d, {}), copy.stamp.get(d, {}))  # Subtract the addressed rows of the stamp
-            before[d] = _later(left, message)
+        message, me = {copy.sender: copy.count}, self.me
         self._note(copy)
-        delivered = self.receiver.delivered
-        known = self.elsewhere | {self.me: dict(enumerate(delivered))}
-        pruned = {  # Prune what is known to be delivered
-            d: _beyond(pairs, known[d]) if d in known else pairs for d, pairs in before.items()
-        }
-        self.before = {d: pairs for d, pairs in pruned.items() if pairs and not self.gone >> d & 1}
+        known = self.elsewhere | {me: dict(enumerate(self.receiver.delivered))}
+        before = later_rows(self.before, copy.stamp, known, copy.destinations)
+        # Subtract the addressed rows of the stamp
+        before = replaced_rows(before, copy.stamp, message, known, [*positions(copy.destinations)])
+        for d in (me, copy.sender):  # what these know has changed
+            before[d] = beyond(before.get(d, {}), known.get(d, {}))  # Prune what is known to be delivered
+        self.before = {d: pairs for d, pairs in before.items() if pairs and not self.gone >> d & 1}
         return []
 
     def _note(self, copy: Copy) -> None:
         """Record what the sender knew, and so had delivered if it was addressed to it; of its own that is unknown."""
         knew = {s: c for s, c in copy.stamp.get(self.me, {}).items() if s != copy.sender}
         if knew and copy.sender != self.me:
-            known = _later(self.elsewhere.get(copy.sender), knew)
+            known = later_pairs(self.elsewhere.get(copy.sender, {}), knew, {})
             self.elsewhere = self.elsewhere | {copy.sender: known}  # DELIVERED: what the sender had delivered
 
     def _check(self, copy: Copy) -> None:
-        for pairs in copy.stamp.values():
-            for sender in pairs.keys() & {self.me, copy.sender}:
-                self.check_known(copy, sender, pairs[sender])
+        for sender in (self.me, copy.sender):
+            self.check_known(copy, sender, newest(copy.stamp, sender))
 
     def _check_state(self) -> None:
         self.check_own(max((pairs.get(self.me, 0) for pairs in self.before.values()), default=0))
@@ -131,20 +126,3 @@ class PRS(ClockMember):
     def log_size(self) -> int:
         """Count the pairs of destination and predecessor that are kept."""
         return sum(map(len, self.before.values()))
-
-
-def _later(pairs: dict[int, int] | None, more: dict[int, int]) -> dict[int, int]:
-    """Union that keeps the later message of each sender."""
-    if pairs is None or pairs is more:
-        return more
-    result = pairs.copy()
-    for sender, count in more.items():
-        if result.get(sender, 0) < count:
-            result[sender] = count
-    return result
-
-
-def _beyond(pairs: dict[int, int], covered: dict[int, int]) -> dict[int, int]:
-    """Keep what is later than what is covered."""
-    get = covered.get
-    return {sender: count for sender, count in pairs.items() if count > get(sender, 0)}

@@ -10,7 +10,7 @@ before: causal order implies that messages of one sender to one destination are 
 
 Not so once a copy has gone without a cause: a message of a process that is there may have been known of only through
 that cause, and comes after later ones of its sender. From then on the latest `PASSED` numbers delivered of each sender
-are remembered (`passed`). What is not among them, and above the least of them, is no repeat: it is delivered late.
+are remembered (`passed`). What is not among them, and above the least of them, is not a repeat: it is delivered late.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class ClockReceiver(Receiver):
         return effects
 
     def _parted(self, needs: Needs) -> tuple[Needs, Needs]:
-        """Part needs into those that can still be met and those that cannot.
+        """Split needs into those that can still be met and those that cannot.
 
         Of an abandoned process only what is held here can still be delivered: the need of (s, t) becomes that of the
         newest held message of s up to t.
@@ -169,7 +169,7 @@ class ClockReceiver(Receiver):
         return numbers[-1]
 
     def _late(self, sender: int, number: int) -> bool:
-        """Tell whether a number that was passed has not been delivered."""
+        """Return whether a number that was passed has not been delivered."""
         if not self.passed:
             return False
         numbers = self.passed.get(sender, (0,))

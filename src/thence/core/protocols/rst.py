@@ -20,9 +20,9 @@ from typing import ClassVar
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import COUNT_MAX, REACHED
+from thence.core.protocols.counts_cy import later
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
-from thence.core.protocols.timestamp_vectors import later
 from thence.core.wire.codec import INT, Shape, Vector
 from thence.errors import PeerError
 

@@ -9,7 +9,8 @@ None) and a fixed membership. Waits for more than causes. Cost: n entries, (send
 at every member.
 
 Departures: the entries pass from sender to sender with the token. The text has logs learn them from deliveries; then
-one who sends next, but has not delivered what was sent before, breaks the chain, and keeping only the latest entry is
+a process that sends next, but has not delivered what was sent before, breaks the chain, and keeping only the latest
+entry is
 unsafe: `a!1>cd b!1>cd d<a1 d<b1 d!1>c c<b1 c<d1` delivers d1 at c before a1. A number of the send stands beside the
 entries. The delivery rule does not use it; it orders the logs, so that a member can refuse a token that is older than
 what it has sent or delivered.
@@ -125,7 +126,7 @@ class SerialMulticast(ClockMember):
 
 
 def is_pair(pair: object, size: int) -> TypeGuard[tuple[int, int]]:
-    """Tell whether something names a message."""
+    """Return whether something names a message."""
     return (
         isinstance(pair, tuple)
         and len(pair) == 2

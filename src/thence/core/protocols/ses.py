@@ -23,8 +23,9 @@ from typing import ClassVar
 from thence.core.model.message import MESSAGE, Cause, Copy
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member, Receiver
+from thence.core.protocols.counts_cy import later
 from thence.core.protocols.effects import Deliver, Duplicate, Effect, Hold, Sent
-from thence.core.protocols.timestamp_vectors import Time, component, later
+from thence.core.protocols.timestamp_vectors import Time, component
 from thence.core.protocols.wire import CopyShape
 from thence.core.wire.codec import INT, MASK, ByProcess, RecordShape, Seq, Shape, Vector
 from thence.errors import PeerError

@@ -2,8 +2,8 @@
 
 Invariant. A stamp is version, protocol, roster hash, kind and label, sender, count, destinations, control information.
 Bytes that decode encode back to themselves, and whatever else arrives is a `PeerError` that says what was found. A
-stamp does not say who handed it over: for a message that does not matter, for a protocol message (an OK, a relay) it
-is half of the meaning, so `decode` wants the `source` of every copy that is not a message.
+stamp does not say which process delivered it: for a message that does not matter, for a protocol message (an OK, a
+relay) it is half of the meaning, so `decode` wants the `source` of every copy that is not a message.
 
 Version 2 says the same with dependency logs in bits (`core/wire/dependency_log_bits_cy.py`); protocols without such a
 log have version 1 alone. `decode` reads both. Version 1 is written unless the caller, who knows that all destinations
@@ -64,7 +64,7 @@ def encode(protocol: type[Member], copy: Copy, roster: Roster, version: int = WI
 def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: int, source: int | None = None) -> Copy:
     """Read what `encode` wrote, for the process at `destination`.
 
-    `source` is the position of the process that handed the copy over. Without it only messages are accepted.
+    `source` is the position of the process that delivered the copy. Without it only messages are accepted.
     """
     version = IN_BITS if data[:1] == b"\x02" else WIRE_VERSION
     key = (version, protocol.code, roster.hash)
@@ -75,7 +75,7 @@ def decode(protocol: type[Member], data: bytes, roster: Roster, *, destination: 
         kind, label = read_kind(reader, tuple(protocol.kinds))
         if source is None and kind != MESSAGE:
             raise PeerError(
-                f"a stamp of kind {kind!r}; without the source that handed it over only messages are accepted"
+                f"a stamp of kind {kind!r}; without the source that delivered it only messages are accepted"
             )
     sender, count, destinations = reader.message()
     shape = protocol.kinds[kind]

@@ -14,13 +14,13 @@ cdef class BitWriter:
     cdef int fill
 
     cdef object grow(self, Py_ssize_t more)
-    cdef int put(self, unsigned long long value, int bits)
-    cdef int number(self, unsigned long long value, int width)
-    cdef int wide(self, unsigned long long value, int bits)
-    cdef int one_of(self, unsigned long long value, unsigned long long count)
+    cdef int put(self, unsigned long long value, int bits) except -1
+    cdef int number(self, unsigned long long value, int width) except -1
+    cdef int wide(self, unsigned long long value, int bits) except -1
+    cdef int one_of(self, unsigned long long value, unsigned long long count) except -1
     cdef int middle(
         self, long long* positions, Py_ssize_t first, Py_ssize_t count, long long low, long long high
-    )
+    ) except -1
     cdef object close(self)
 
 
@@ -30,12 +30,12 @@ cdef class BitReader:
     cdef unsigned long long kept
     cdef int fill
 
-    cdef int need(self, int bits)
-    cdef unsigned long long get(self, int bits)
-    cdef unsigned long long wide(self, int bits)
-    cdef long long number(self, int width)
-    cdef long long one_of(self, unsigned long long count)
-    cdef int middle(self, Words words, long long count, long long low, long long high)
+    cdef int need(self, int bits) except -1
+    cdef unsigned long long get(self, int bits) except -1
+    cdef unsigned long long wide(self, int bits) except -1
+    cdef long long number(self, int width) except -1
+    cdef long long one_of(self, unsigned long long count) except -1
+    cdef int middle(self, Words words, long long count, long long low, long long high) except -1
     cdef object close(self)
 
 

@@ -1,6 +1,7 @@
 # cython: wraparound=False, initializedcheck=False, cdivision=True
 # wraparound: no index is negative. Bounds checks stay on: these are bytes of other processes. Words and positions are
 # plain memory: every position lies between two that were compared with the roster's size before.
+# boundscheck: off in `length_of` alone, where what is looked up is a byte.
 # initializedcheck: no view is used before it is set.
 # cdivision: no dividend is negative, and divisors are constants.
 # mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,no-any-return,index,has-type"
@@ -44,6 +45,7 @@ LENGTHS = cython.declare(bytes, bytes([value.bit_length() for value in range(256
 
 @cython.cfunc
 @cython.exceptval(check=False)
+@cython.boundscheck(False)
 def length_of(value: cython.ulonglong) -> cython.int:
     """Return the number of bits of a value; 0 has none."""
     found: cython.int = 0
@@ -62,7 +64,7 @@ class BitWriter:
         """Make room for some bytes; more is made when it is needed."""
         self.out = out
         self.at = self.end = len(out)
-        self.kept = 0  # bits that do not fill a byte yet
+        self.kept = 0  # the last bits, which are not among the bytes yet
         self.fill = 0
         self.grow(most)
 
@@ -79,20 +81,23 @@ class BitWriter:
         return None
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def put(self, value: cython.ulonglong, bits: cython.int) -> cython.int:
         """Write the lowest bits of a value, at most 56 of them."""
-        if self.at + 8 > self.end:
-            self.grow(64 + self.end // 2)
+        if self.fill + bits > 63:
+            if self.at + 8 > self.end:
+                self.grow(64 + self.end // 2)
+            while self.fill >= 8:
+                self.data[self.at] = self.kept & 255
+                self.at += 1
+                self.kept >>= 8
+                self.fill -= 8
         self.kept |= value << self.fill
         self.fill += bits
-        while self.fill >= 8:
-            self.data[self.at] = self.kept & 255
-            self.at += 1
-            self.kept >>= 8
-            self.fill -= 8
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def number(self, value: cython.ulonglong, width: cython.int) -> cython.int:
         """Write a number of at most 63 bits as an exponential Golomb code."""
         high: cython.ulonglong = (value >> width) + 1
@@ -108,6 +113,7 @@ class BitWriter:
         return self.wide(low, width)
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def wide(self, value: cython.ulonglong, bits: cython.int) -> cython.int:
         """Write up to 63 bits, the low 32 first; `put` takes 56 at most."""
         if bits > 32:
@@ -117,6 +123,7 @@ class BitWriter:
         return self.put(value, bits)
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def one_of(self, value: cython.ulonglong, count: cython.ulonglong) -> cython.int:
         """Write one of `count` values in the floor or the ceiling of log2(count) bits."""
         low: cython.int = length_of(count) - 1
@@ -127,6 +134,7 @@ class BitWriter:
         return self.put(value >> 1 | (value & 1) << low, low + 1)
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def middle(
         self,
         positions: cython.p_longlong,
@@ -152,8 +160,8 @@ class BitWriter:
     @cython.cfunc
     def close(self) -> object:
         """Fill the last byte with zeros and cut the output to its length."""
-        if self.fill:
-            self.put(0, 8 - self.fill)
+        self.put(0, -self.fill & 7)
+        self.put(0, 56)  # makes the whole bytes before it leave
         if cython.compiled:
             PyByteArray_Resize(self.out, self.at)
         else:
@@ -173,6 +181,7 @@ class BitReader:
         self.fill = 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def need(self, bits: cython.int) -> cython.int:
         """Take bytes, so that at least that many bits are there, at most 49."""
         reader: Reader = self.reader
@@ -185,6 +194,7 @@ class BitReader:
         return 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def get(self, bits: cython.int) -> cython.ulonglong:
         """Read that many bits, at most 49."""
         if self.fill < bits:
@@ -195,6 +205,7 @@ class BitReader:
         return found
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def wide(self, bits: cython.int) -> cython.ulonglong:
         """Read up to 63 bits, as `BitWriter.wide` wrote them."""
         if bits <= 32:
@@ -203,6 +214,7 @@ class BitReader:
         return low | self.get(bits - 32) << 32
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def number(self, width: cython.int) -> cython.longlong:
         """Read an exponential Golomb code of at most 63 bits."""
         zeros: cython.int = 0
@@ -224,6 +236,7 @@ class BitReader:
         return high << width | self.wide(width)
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def one_of(self, count: cython.ulonglong) -> cython.longlong:
         """Read one of `count` values; every code of that length is one of them."""
         low: cython.int = length_of(count) - 1
@@ -234,6 +247,7 @@ class BitReader:
         return (value << 1 | self.get(1)) - short
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def middle(self, words: Words, count: cython.longlong, low: cython.longlong, high: cython.longlong) -> cython.int:
         """Read that many positions from `low` to `high` into a set."""
         half: cython.longlong

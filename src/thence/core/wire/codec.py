@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from thence.core.wire.reader_cy import Reader
 from thence.core.wire.sets import Rename, mask_bytes, rename_mask
-from thence.core.wire.words_cy import put_varint, put_varints
+from thence.core.wire.words_cy import put_pairs, put_varint, put_varints
 from thence.errors import PeerError
 
 LARGEST_COUNT = (1 << 63) - 1
@@ -281,6 +281,9 @@ class ByProcess(Shape):
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
         """Write the pairs by ascending position."""
+        if self.shape is INT:
+            put_pairs(out, value, size)
+            return
         put_varint(out, len(value))
         for position in sorted(value):
             put_varint(out, position)
@@ -383,7 +386,7 @@ class Fielded:
         return tuple(shape.freeze(getattr(self, name), rename) for name, shape in self.fields.items())
 
     def forked(self) -> Self:
-        """Return a copy with fields of its own; whatever is no field is shared."""
+        """Return a copy with fields of its own; whatever is not a field is shared."""
         forked = object.__new__(type(self))
         forked.__dict__.update(self.__dict__)
         self.fork_into(forked)

@@ -44,6 +44,7 @@ if cython.compiled:
     )
     from cython.cimports.thence.core.wire.words_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
         Words,
+        lowest,
         numbers_in,
         room,
         width_of,
@@ -52,7 +53,7 @@ else:
     from thence.core.wire.bits_cy import BitReader, BitWriter, length_of
     from thence.core.wire.dependency_log_cy import Log, blank
     from thence.core.wire.reader_cy import Reader
-    from thence.core.wire.words_cy import Words, numbers_in, room, width_of
+    from thence.core.wire.words_cy import Words, lowest, numbers_in, room, width_of
 
 WIDTH_BITS = cython.declare(cython.int, 6)
 LARGEST = cython.declare(cython.longlong, (1 << 63) - 1)
@@ -127,12 +128,8 @@ def write_log(log: Log, out: bytearray, size: cython.Py_ssize_t) -> object:
             entries = 0
             for j in range(log.width):
                 word = log.data[i * log.stride + 2 + j]
-                at = 56 * j
                 while word:
-                    while not word & 255:
-                        word >>= 8
-                        at += 8
-                    positions[entries] = at + length_of(word & -word & 255) - 1  # its lowest bit
+                    positions[entries] = 56 * j + lowest(word)
                     entries += 1
                     word &= word - 1
             if entries:
@@ -201,7 +198,7 @@ def _read_group(
     gap: cython.longlong
     first: cython.Py_ssize_t = log.entries
     if head < 0 or entries > 8 * (bits.reader.end - bits.reader.at) + bits.fill + 1:
-        raise PeerError(f"{entries} entries of sender {sender} before byte {bits.reader.at} cannot be")
+        raise PeerError(f"{entries} entries of sender {sender} before byte {bits.reader.at} are impossible")
     while log.entries + entries > log.place:
         log = _grown(log, entries)
     if before:
@@ -226,7 +223,7 @@ def _read_group(
     for i in range(first, log.entries - (head & 1)):
         gap = bits.number(0) + 1
         if gap < 1 or gap > bits.reader.size:
-            raise PeerError(f"a set of {gap} of {bits.reader.size} processes before byte {bits.reader.at} cannot be")
+            raise PeerError(f"a set of {gap} of {bits.reader.size} processes at byte {bits.reader.at} is impossible")
         words.clear()
         bits.middle(words, gap, 0, bits.reader.size - 1)
         for gap in range(log.width):

@@ -24,8 +24,8 @@ cdef class Log:
     cdef void meet(self, Log log, Py_ssize_t i) noexcept
     cdef void purge(self, Py_ssize_t first) noexcept
     cdef Log trimmed(self)
-    cpdef long long newest(self, long long sender)
-    cpdef bint beyond(self, long long me, long long sent, long long sender, long long count)
+    cpdef long long newest(self, long long sender) except -1
+    cpdef bint beyond(self, long long me, long long sent, long long sender, long long count) except -1
     cpdef list needs(self, Py_ssize_t me)
     cpdef object union(self)
     cpdef Log without(self, object mask)

@@ -5,10 +5,10 @@
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,no-any-return,has-type,union-attr,return-value"
 """The dependency log: messages of the causal past with their still relevant destinations.
 
-Law (KS98 section 4.2). An entry (sender, count, destinations) means: the message may still be on its way to these
-destinations. What is absent speaks too: if a sender's newest entry is t, every message of it below t that has no entry
-is delivered, or guaranteed to be delivered in order, everywhere. So an empty entry is kept only as the newest of its
-sender.
+Invariant (KS98 section 4.2). An entry (sender, count, destinations) means: the message may still be on its way to these
+destinations. Absent entries mean something too: if a sender's newest entry is t, every message of it below t that has
+no entry is delivered, or guaranteed to be delivered in order, everywhere. So an empty entry is kept only as the newest
+of its sender.
 
 Entries stand one behind the other by ascending sender and count, each as its sender, its count and the words of its
 set; no log is wider than its sets need. A log is never changed once it is made, so members, stamps and states share it.
@@ -79,7 +79,7 @@ class Log:
     @cython.cfunc
     @cython.exceptval(check=False)
     def last(self, i: cython.Py_ssize_t) -> cython.bint:
-        """Tell whether an entry is the newest of its sender."""
+        """Return whether an entry is the newest of its sender."""
         return i + 1 == self.entries or self.sender(i + 1) != self.sender(i)
 
     @cython.cfunc
@@ -206,6 +206,7 @@ class Log:
     # -- what protocols do with it -----------------------------------------------------------------------------------
 
     @cython.ccall
+    @cython.exceptval(-1, check=False)
     def newest(self, sender: cython.longlong) -> cython.longlong:
         """Return the newest count that is known of a sender; 0 if there is none."""
         i: cython.Py_ssize_t
@@ -216,10 +217,11 @@ class Log:
         return found
 
     @cython.ccall
+    @cython.exceptval(-1, check=False)
     def beyond(
         self, me: cython.longlong, sent: cython.longlong, sender: cython.longlong, count: cython.longlong
     ) -> cython.bint:
-        """Tell whether it names what a process has not sent: `me` beyond its count, `sender` from a count on."""
+        """Return whether it names what a process has not sent: `me` beyond its count, `sender` from a count on."""
         return self.newest(me) > sent or self.newest(sender) >= count
 
     @cython.ccall

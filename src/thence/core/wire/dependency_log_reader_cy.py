@@ -76,7 +76,7 @@ def _read(
         head = reader.varint()
         length = (head >> 1) + (head & 1)
         if sender <= last or sender >= reader.size or length < 1 or 2 * length - (head & 1) > reader.end - reader.at:
-            raise PeerError(f"{length} entries of sender {sender} after {last} before byte {reader.at} cannot be")
+            raise PeerError(f"{length} entries of sender {sender} after {last} before byte {reader.at} are impossible")
         last = sender
         reader.falling(length)
         for i in range(length - (head & 1)):

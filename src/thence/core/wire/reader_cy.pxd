@@ -16,11 +16,11 @@ cdef class Reader:
 
     cpdef object span(self, Py_ssize_t at, Py_ssize_t end)
     cpdef bytes take(self, Py_ssize_t count)
-    cpdef long long varint(self)
+    cpdef long long varint(self) except -1
     cpdef list numbers(self, long long count)
     cpdef tuple packed(self)
-    cpdef bint flag(self)
-    cpdef long long length(self)
+    cpdef bint flag(self) except -1
+    cpdef long long length(self) except -1
     cdef object falling(self, long long length)
     cpdef dict pairs(self)
     cpdef object done(self)

@@ -70,6 +70,7 @@ class Reader:
         return bytes(self.raw[self.at - count : self.at])
 
     @cython.ccall
+    @cython.exceptval(-1, check=False)
     def varint(self) -> cython.longlong:
         """Take an integer in its shortest form."""
         at: cython.Py_ssize_t = self.at
@@ -157,6 +158,7 @@ class Reader:
         return tuple(found)
 
     @cython.ccall
+    @cython.exceptval(-1, check=False)
     def flag(self) -> cython.bint:
         """Take a byte that is 0 or 1."""
         value: cython.longlong = self.varint()
@@ -165,6 +167,7 @@ class Reader:
         return value == 1
 
     @cython.ccall
+    @cython.exceptval(-1, check=False)
     def length(self) -> cython.longlong:
         """Take a count of things of at least one byte each; it cannot exceed what is left."""
         count: cython.longlong = self.varint()
@@ -313,7 +316,7 @@ class Reader:
 
 
 @cython.cfunc
-@cython.exceptval(-1)
+@cython.exceptval(-1, check=False)
 def _position(reader: Reader, last: cython.longlong) -> cython.longlong:
     """Take a position after `last`: keys ascend, so that a set of them has one form."""
     position: cython.longlong = reader.varint()

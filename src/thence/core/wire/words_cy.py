@@ -7,6 +7,8 @@
 # mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,no-any-return"
 """Integers and sets of processes, and how they are written.
 
+A function that cannot return -1 declares it as the sign of an exception: without that, each call asks Python.
+
 Invariant. An integer is little-endian base 128 in its shortest form. A set over a small roster is its mask; over a
 larger one the shortest of sorted ids, bit set and sorted ids of the complement, and of equals the first. So a value
 has one form only, and `Reader` accepts no other.
@@ -57,7 +59,7 @@ class Words:
 
     def __init__(self, width: cython.Py_ssize_t) -> None:
         """Start empty, with that many words."""
-        self.width = width
+        self.width, self.ones = width, 0
         self.raw = room(width)
         self.word = numbers_in(self.raw)
         self.clear()
@@ -72,12 +74,14 @@ class Words:
         return found
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def has(self, position: cython.Py_ssize_t) -> cython.bint:
         """Return whether a position is in the set."""
         j: cython.Py_ssize_t = position // 56
         return j < self.width and (self.word[j] >> position % 56 & 1) != 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def empty(self) -> cython.bint:
         """Return whether the set has no positions."""
         j: cython.Py_ssize_t
@@ -95,8 +99,12 @@ class Words:
             self.word[j] = 0
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def form(self, size: cython.Py_ssize_t) -> cython.int:
-        """Choose among 0 ids, 1 bit set, 2 ids of the complement: the shortest, and of equals the first."""
+        """Choose among 0 ids, 1 bit set, 2 ids of the complement: the shortest, and of equals the first.
+
+        Sets `ones`, the size of the set.
+        """
         ones: cython.Py_ssize_t = 0
         top: cython.Py_ssize_t = 0
         j: cython.Py_ssize_t
@@ -104,11 +112,11 @@ class Words:
         for j in range(self.width):
             word = self.word[j]
             if word:
-                top = 7 * j
                 ones += ones_in(word)
-                while word:
-                    word >>= 8
-                    top += 1
+                top = 7 * j + 1  # its bytes are counted without branches, which would be guessed wrong
+                top += (word >> 8 != 0) + (word >> 16 != 0) + (word >> 24 != 0)
+                top += (word >> 32 != 0) + (word >> 40 != 0) + (word >> 48 != 0)
+        self.ones = ones
         ids: cython.Py_ssize_t = ones + head_bytes(ones)
         bits: cython.Py_ssize_t = top + head_bytes(top)
         rest: cython.Py_ssize_t = size - ones + head_bytes(size - ones)
@@ -122,6 +130,7 @@ class Words:
         return 1 if bits <= rest else 2
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def _extra(self, size: cython.Py_ssize_t, rest: cython.bint) -> cython.Py_ssize_t:
         """Count the bytes that differences of 128 and more take beyond one each."""
         more: cython.Py_ssize_t = 0
@@ -172,6 +181,7 @@ class Writer:
         return None
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def fits(self, count: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Refuse to write that many bytes beyond the end; return where writing goes on."""
         if self.at + count > self.end:
@@ -179,6 +189,7 @@ class Writer:
         return self.at
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def number(self, value: cython.longlong) -> cython.Py_ssize_t:
         """Write a non-negative integer in its shortest form; return where it ends."""
         if value < 0:
@@ -193,6 +204,7 @@ class Writer:
         return self.at
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def set(self, words: Words, size: cython.Py_ssize_t) -> cython.Py_ssize_t:
         """Write a set in its shortest form."""
         if size <= 14:
@@ -201,6 +213,7 @@ class Writer:
         return self._bits(words) if form == 1 else self._ids(words, size, form == 2)
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def _bits(self, words: Words) -> cython.Py_ssize_t:
         top: cython.Py_ssize_t = 0
         i: cython.Py_ssize_t
@@ -215,27 +228,20 @@ class Writer:
         return self.at
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def _ids(self, words: Words, size: cython.Py_ssize_t, rest: cython.bint) -> cython.Py_ssize_t:
-        ones: cython.Py_ssize_t = 0
         last: cython.Py_ssize_t = -1
         j: cython.Py_ssize_t
         at: cython.Py_ssize_t
         word: cython.longlong
-        for j in range(words.width):
-            ones += ones_in(words.word[j] ^ word_below(size, j) if rest else words.word[j])
-        self.number(ones << 2 | (2 if rest else 0))
+        self.number(size - words.ones << 2 | 2 if rest else words.ones << 2)
         for j in range(words.width):
             word = words.word[j] ^ word_below(size, j) if rest else words.word[j]
-            at = 56 * j
             while word:
-                while not word & 255:
-                    word >>= 8
-                    at += 8
-                if word & 1:
-                    self.number(at - last - 1)
-                    last = at
-                word >>= 1
-                at += 1
+                at = 56 * j + lowest(word)
+                self.number(at - last - 1)
+                last = at
+                word &= word - 1
         return self.at
 
 
@@ -261,7 +267,16 @@ def ones_in(word: cython.longlong) -> cython.Py_ssize_t:
     return word & 127
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def lowest(word: cython.longlong) -> cython.Py_ssize_t:
+    """Return the position of the lowest bit of a word that has one."""
+    return ones_in((word & -word) - 1)
+
+
 @cython.ccall
+@cython.exceptval(-1, check=False)
 def word_below(size: cython.Py_ssize_t, j: cython.Py_ssize_t) -> cython.longlong:
     """Return word j of the set of all positions below a size."""
     left: cython.Py_ssize_t = size - 56 * j
@@ -269,6 +284,7 @@ def word_below(size: cython.Py_ssize_t, j: cython.Py_ssize_t) -> cython.longlong
 
 
 @cython.ccall
+@cython.exceptval(-1, check=False)
 def width_of(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Return how many words a set over a roster takes."""
     return (size + 56 - 1) // 56 if size > 56 else 1
@@ -286,6 +302,7 @@ def words_of(mask: Any, width: cython.Py_ssize_t) -> Words:
 
 
 @cython.ccall
+@cython.exceptval(-1, check=False)
 def set_bytes(size: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Return how many bytes a set takes at most: no more than its bits, and room to begin a last number."""
     return 20 + size // 8
@@ -300,12 +317,33 @@ def put_varint(out: bytearray, value: int) -> None:
 
 
 def put_varints(out: bytearray, values: Sequence[int]) -> None:
-    """Append many integers; the common case, all below 128, in one step."""
-    if values and max(values) < 128:
-        out += bytes(values)
-    else:
-        for value in values:
-            put_varint(out, value)
+    """Append many non-negative integers of up to 63 bits."""
+    writer: Writer = Writer(out, 9 * len(values))
+    value: cython.longlong
+    for value in values:
+        writer.number(value)
+    writer.close()
+
+
+def put_pairs(out: bytearray, pairs: dict, size: cython.Py_ssize_t) -> None:
+    """Append how many pairs of position and number there are, and the pairs by ascending position."""
+    writer: Writer = Writer(out, 9 + 18 * len(pairs))
+    raw: bytearray = room(size)
+    by_position: cython.p_longlong = numbers_in(raw)
+    position: cython.Py_ssize_t
+    for position in range(size):  # cheaper than to sort the positions
+        by_position[position] = -1
+    for key, value in pairs.items():
+        position = key
+        if position < 0 or position >= size:
+            raise IndexError(f"position {position} is outside {size} processes")
+        by_position[position] = value
+    writer.number(len(pairs))
+    for position in range(size):
+        if by_position[position] >= 0:
+            writer.number(position)
+            writer.number(by_position[position])
+    writer.close()
 
 
 def put_mask(out: bytearray, mask: Any, size: cython.Py_ssize_t) -> None:

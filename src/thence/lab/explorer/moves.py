@@ -14,7 +14,7 @@ from thence.core.protocols.wire import CopyShape
 from thence.lab.explorer import judge_memory
 from thence.lab.explorer.judge import Judge, Problem
 from thence.lab.explorer.judge_memory import CausalPast, Needed, Perm, Space
-from thence.lab.explorer.setting import CopyName, Setting, Step
+from thence.lab.explorer.setting import CopyName, Setting, Start, Step
 from thence.lab.explorer.system import UNTOLD, Flying, Move, Node, System
 
 
@@ -63,6 +63,10 @@ class Moves:
                 outputs = list(least(self.groups, faulty, per_group=self.setting.per_group))
                 for trust in product(outputs, repeat=self.n):
                     yield self._told(root, trust)
+
+    def starts(self) -> dict[Start, System]:
+        """Return those systems by what is decided in them."""
+        return {Start(system.faulty, system.trust): system for system in self.roots()}
 
     def _told(self, root: System, trust: tuple[int, ...]) -> System:
         nodes = tuple(self._move(node, "trust", output)[0] for node, output in zip(root.nodes, trust, strict=True))
@@ -146,7 +150,7 @@ class Moves:
         return self.everyone if output == UNTOLD else output
 
     def settled(self, system: System) -> bool:
-        """Tell whether every fault has happened and been noticed; completeness makes every execution end so."""
+        """Return whether every fault has happened and been noticed; completeness makes every execution end so."""
         if not self.crashing:
             return True
         alive = self.everyone & ~system.crashed

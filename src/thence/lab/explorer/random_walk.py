@@ -148,7 +148,7 @@ class _Run:
         self._effects(p, self.members[p].trusted(self.roster.members(trusted)), 0)
 
     def _crash_is_due(self) -> bool:
-        """Tell whether a crash may happen now: if they are spread, the k-th after k parts of the messages."""
+        """Return whether a crash may happen now: if they are spread, the k-th after k parts of the messages."""
         parts = self.result.faulty.bit_count() + 1
         sent = self.setting.messages - self.left
         return not self.spread or sent * parts >= (self.crashed.bit_count() + 1) * self.setting.messages

@@ -49,7 +49,7 @@ CLOCK_EVERY = 256
 
 
 def independent(silent: Step, other: Step) -> bool:
-    """Tell whether a silent step and one that could follow it lead to the same system in either order.
+    """Return whether a silent step and one that could follow it lead to the same system in either order.
 
     They do iff they happen at different processes. The silent step changes its own member, takes a copy
     addressed to its own process out of flight and marks it delivered; the other does that for another

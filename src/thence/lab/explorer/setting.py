@@ -179,7 +179,7 @@ class Setting:
     def check_size(self) -> None:
         """Refuse a system too large to be looked at whole; a random walk may be larger."""
         if self.processes > MOST_EXPLORED:
-            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_EXPLORED} are explored, each renaming too")
+            raise MisuseError(f"{self.processes} processes; from 1 to {MOST_EXPLORED} can be explored")
         if self.messages > MOST_MESSAGES:
             raise MisuseError(f"{self.messages} messages; up to {MOST_MESSAGES} are accepted")
 

@@ -2,8 +2,8 @@
 
 Invariant: a step is a line of the protocol's own modules that ends in a comment which begins with a capital letter or
 cites a line of the paper (`SND(1)`, `Increment T.t`, `line 12`), or a function whose documentation begins with such a
-citation (`R9: ...`, `Lines 6-8.`); remarks begin with a small letter. What the protocol overrides is no step of it. A
-step is covered if it was run while the exploration went on; equal moves of equal members are run once. What was never
+citation (`R9: ...`, `Lines 6-8.`); remarks begin with a small letter. What the protocol overrides is not a step of it.
+A step is covered if it was run while the exploration went on; equal moves of equal members are run once. What was never
 run was not checked, whatever the verdict says.
 """
 

@@ -50,8 +50,7 @@ def _copy_words(copy: CopyName, roster: Roster) -> str:
 def starts(setting: Setting) -> list[Start]:
     """Return what can be decided before the first step, no process faulty first: one where no process may crash."""
     setting.check_size()
-    roots = {Start(system.faulty, system.trust) for system in Moves(setting, promised(setting)).roots()}
-    return sorted(roots, key=lambda each: (each.faulty.bit_count(), each))
+    return sorted(Moves(setting, promised(setting)).starts(), key=lambda each: (each.faulty.bit_count(), each))
 
 
 class Stepper:
@@ -62,7 +61,7 @@ class Stepper:
         setting.check_size()
         self.properties = properties or promised(setting)
         self.setting, self.moves = setting, Moves(setting, self.properties)
-        roots = {Start(system.faulty, system.trust): system for system in self.moves.roots()}
+        roots = self.moves.starts()
         if start is not None and start not in roots:
             raise MisuseError(f"no execution of the setting starts with {start}")
         self.start = start or min(roots, key=lambda each: (each.faulty.bit_count(), each.trust))

@@ -76,6 +76,6 @@ class Move(NamedTuple):
 
     system: System
     emitted: bool
-    """whether the step can be noticed elsewhere: it handed copies over, asked for a send, crashed, or changed trust"""
+    """whether the step can be noticed elsewhere: it sent copies, asked for a send, crashed, or changed trust"""
     problem: Problem | None
     effects: tuple[Answer, ...] = ()

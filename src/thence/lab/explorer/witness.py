@@ -1,6 +1,6 @@
 """An execution that shows a failure: replayed step by step; as notation, in words, as a picture, as JSON.
 
-Invariant: a witness holds the steps, not what they led to. The process that reads one replays it through the members
+Invariant: a witness holds the steps, not what they led to. A reader replays it through the members
 themselves, so it shows a failure only as long as the protocol has it.
 """
 
@@ -25,7 +25,7 @@ from thence.lab.explorer.system import UNTOLD, System
 from thence.lab.explorer.variant import Variant
 from thence.tables.explain.diagram import diagram
 from thence.tables.explain.scene import Finding, Scene, scene_of, violated
-from thence.tables.explain.sentence import path, sentence
+from thence.tables.explain.sentence import PathStep, sentence
 from thence.tables.files.recorder import TRUSTS
 
 StepRow = list[str | int | list[str]]
@@ -51,6 +51,22 @@ class Replay:
     """steps taken before the end or the problem, that step included"""
     moves: Moves | None = None
 
+    def note(
+        self,
+        process: str,
+        kind: EventKind,
+        message: str | None = None,
+        to: tuple[str, ...] | None = None,
+        stamp: ClearStamp | None = None,
+        *,
+        hop: bool = False,
+    ) -> None:
+        """Add a row of the run, or of its hops, which share one order."""
+        rows, run = (self.hops, f"run{HOPS}") if hop else (self.events, "run")
+        index = 1 + sum(event.process == process for event in rows)
+        order = len(self.events) + len(self.hops)
+        rows.append(Event(run, process, index, kind, message, to, order=order, dependencies=stamp))
+
 
 class Impossible(Exception):
     """A step that cannot be taken where it stands."""
@@ -59,13 +75,13 @@ class Impossible(Exception):
 def replay(setting: Setting, start: Start, steps: tuple[Step, ...], properties: frozenset[str]) -> Replay:
     """Take the steps one by one until a property breaks; at the end, judge what is at rest."""
     moves = Moves(setting, properties)
-    root = next((system for system in moves.roots() if Start(system.faulty, system.trust) == start), None)
+    root = moves.starts().get(start)
     if root is None:
         raise Impossible(f"no execution of the setting starts with {start}")
     result = Replay(setting, root, None, moves=moves)
     for process, trusted in enumerate(root.trust):
         if trusted != UNTOLD:
-            _hop(result, moves.roster.name(process), "internal", TRUSTS, moves.roster.members(trusted))
+            result.note(moves.roster.name(process), "internal", TRUSTS, moves.roster.members(trusted), hop=True)
     for step in steps:
         _check(moves, result.system, step)
         move = moves.apply(result.system, step)
@@ -79,31 +95,38 @@ def replay(setting: Setting, start: Start, steps: tuple[Step, ...], properties: 
     return result
 
 
+def _path(result: Replay, violation: Violation) -> list[PathStep] | None:
+    """Return the causal path that proves a violation."""
+    from thence.tables.judge.proof_path import path  # arrays, which exploring has no need of
+
+    return path(result.events, violation)
+
+
 def _check(moves: Moves, system: System, step: Step) -> None:
     if step not in moves.steps(system, step.process):
         raise Impossible(f"step {step} is not possible where it stands")
 
 
 def _record(result: Replay, moves: Moves, step: Step, effects: tuple[Answer, ...]) -> None:
-    name = moves.roster.name
+    name, members = moves.roster.name, moves.roster.members
+    here, copy = name(step.process), step.copy
     if step.kind == "crash":
-        _event(result, name(step.process), "crash")
+        result.note(here, "crash")
     if step.kind == "trust":
-        _hop(result, name(step.process), "internal", TRUSTS, moves.roster.members(step.target))
-    if step.kind == "receive" and step.copy is not None:
-        message = name_of(name(step.copy.sender), step.copy.number)
-        if step.copy.kind == MESSAGE:
-            _event(result, name(step.process), "receive", message)
+        result.note(here, "internal", TRUSTS, members(step.target), hop=True)
+    if step.kind == "receive" and copy is not None:
+        message, source = name_of(name(copy.sender), copy.number), name(copy.source)
+        if copy.kind == MESSAGE:
+            result.note(here, "receive", message)
         else:
-            about = ((message, (name(step.copy.source),)),)
-            _hop(result, name(step.process), "receive", f"{message}/{name(step.copy.source)}", stamp=about)
+            result.note(here, "receive", f"{message}/{source}", stamp=((message, (source,)),), hop=True)
     for effect in effects:
         if isinstance(effect, Sent):
             message = name_of(name(effect.message.sender), effect.message.count)
-            _event(result, name(step.process), "send", message, moves.roster.members(effect.destinations))
+            result.note(here, "send", message, members(effect.destinations))
         elif isinstance(effect, Deliver):
             message = name_of(name(effect.copy.sender), effect.copy.count)
-            _event(result, name(step.process), "deliver", message, stamp=_clear(result, moves, step, effect.copy))
+            result.note(here, "deliver", message, stamp=_clear(result, moves, step, effect.copy))
 
 
 def _clear(result: Replay, moves: Moves, step: Step, copy: Copy) -> ClearStamp | None:
@@ -114,32 +137,6 @@ def _clear(result: Replay, moves: Moves, step: Step, copy: Copy) -> ClearStamp |
         return None
     name, members = moves.roster.name, moves.roster.members
     return tuple((name_of(name(message.sender), message.count), members(mask)) for message, mask in found)
-
-
-def _event(
-    result: Replay,
-    process: str,
-    kind: EventKind,
-    message: str | None = None,
-    to: tuple[str, ...] | None = None,
-    stamp: ClearStamp | None = None,
-) -> None:
-    index = 1 + sum(event.process == process for event in result.events)
-    order = len(result.events) + len(result.hops)
-    result.events.append(Event("run", process, index, kind, message, to, order=order, dependencies=stamp))
-
-
-def _hop(
-    result: Replay,
-    process: str,
-    kind: EventKind,
-    message: str,
-    to: tuple[str, ...] | None = None,
-    stamp: ClearStamp | None = None,
-) -> None:
-    index = 1 + sum(event.process == process for event in result.hops)
-    order = len(result.events) + len(result.hops)
-    result.hops.append(Event(f"run{HOPS}", process, index, kind, message, to, order=order, dependencies=stamp))
 
 
 @dataclass(frozen=True)
@@ -193,7 +190,7 @@ class Witness:
             return "every process holds back a send and nothing is in flight: no process will ever send again"
         if problem.property.endswith("order"):
             violation = Violation("run", process, called(problem.message), called(problem.other))
-            return sentence(path(result.events, violation), violation)
+            return sentence(_path(result, violation), violation)
         if problem.property == "no duplicates":
             return f"{process} delivered {called(problem.message)} twice, or without being addressed"
         if problem.property == "no needless waiting":
@@ -232,7 +229,7 @@ class Witness:
             messages = map(moves.space.message, (problem.message, problem.other))
             early, missing = (name_of(moves.roster.name(sender), count) for sender, count in messages)
             violation = Violation("run", moves.roster.name(problem.process), early, missing)
-            finding = replace(violated(violation, path(result.events, violation)), sentence=text)
+            finding = replace(violated(violation, _path(result, violation)), sentence=text)
         return scene_of(self.events(result), () if result.problem is None else (finding,))
 
     def diagram(self, width: int | None = None) -> str:

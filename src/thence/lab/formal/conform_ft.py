@@ -7,8 +7,7 @@ its `crash` row was started again from its journal; it is faulty only if that ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 from thence.core.model.events import Event
 from thence.core.model.faults import groups_of
@@ -39,7 +38,7 @@ class FtTranslation(Translation):
         """places of processes that only other runs have; a detector says nothing of them"""
         super().__init__(events, run, label, [name for event in known for name in event.destinations or ()])
         ordered = sorted([*events, *known], key=lambda event: event.order or 0)
-        self.rows = list(_relayed_once(ordered))
+        self.rows = _arrivals_once(ordered)
 
     @property
     def faulty(self) -> frozenset[int]:
@@ -63,7 +62,7 @@ class FtTranslation(Translation):
         return row | head | {"Dests": self._set(self.to.get(message, ())), "source": source}
 
     def sentence(self, event: Event, why: TlaValue) -> str:
-        """Explain why a row is no step of KsFt."""
+        """Explain why a row is not a step of KsFt."""
         at = _where(event)
         if why[0] == "crashed":
             return f"{at} cannot happen: {event.process} has crashed"
@@ -105,18 +104,29 @@ def _about(event: Event) -> tuple[str, tuple[str, ...]] | None:
     return event.dependencies[0] if event.kind == "receive" and event.dependencies else None
 
 
-def _relayed_once(events: Sequence[Event]) -> Iterable[Event]:
-    """Leave out the row of a relay whose arrival is that of its message, which the next row says."""
-    for event, after in pairwise(events):
-        about = _about(event) if event.run.endswith(HOPS) else None
-        same = (
-            about is not None
-            and not about[1]
-            and (after.kind, after.process, after.message) == ("receive", event.process, about[0])
-        )
-        if not same or after.run.endswith(HOPS):
-            yield event
-    yield from events[-1:]
+def _arrivals_once(events: Sequence[Event]) -> list[Event]:
+    """Leave out one of two rows of the same arrival: a hop that brings its message, and the receipt of that.
+
+    That of a relay is the receipt, which has the size of the stamp. That of an OK is the hop, which says who OKs; the
+    receipt of a message that came within an OK, which live endpoints record, has no size. The explorer records
+    neither sizes nor such receipts.
+    """
+    sized = any(event.bytes is not None for event in events)
+    left_out: set[int] = set()
+    last: dict[str, int] = {}
+    for place, event in enumerate(events):
+        before = last.get(event.process, place)
+        last[event.process] = place
+        for hop, receipt in ((before, place), (place, before)):
+            about = _about(events[hop]) if events[hop].run.endswith(HOPS) else None
+            other = events[receipt]
+            if about is None or other.run.endswith(HOPS) or (other.kind, other.message) != ("receive", about[0]):
+                continue
+            if not about[1]:
+                left_out.add(hop)
+            elif sized and other.bytes is None:
+                left_out.add(receipt)
+    return [event for place, event in enumerate(events) if place not in left_out]
 
 
 def _where(event: Event) -> str:

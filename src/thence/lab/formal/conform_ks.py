@@ -133,7 +133,7 @@ class Translation:
     # -- the verdict in words ----------------------------------------------------------------------------------------
 
     def sentence(self, event: Event, why: TlaValue) -> str:
-        """Explain why a row is no step of KS."""
+        """Explain why a row is not a step of KS."""
         at, message = where(event), event.message or ""
         reason = why[0]
         if reason == "due":

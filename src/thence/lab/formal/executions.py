@@ -14,7 +14,7 @@ LOOKED_AT = 200
 
 
 def is_execution(path: Path) -> bool:
-    """Tell whether a file is an execution that the explorer saved."""
+    """Return whether a file is an execution that the explorer saved."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -27,6 +27,6 @@ def replayed_events(path: Path) -> list[Event]:
         done = loads(path.read_text(encoding="utf-8"), VARIANTS).run()
         return [*done.events, *done.hops]
     except Impossible as error:
-        raise TraceError(f"{path} is no execution of its setting any more: {error}") from None
+        raise TraceError(f"{path} is not an execution of its setting any more: {error}") from None
     except TraceError as error:
         raise TraceError(f"{path}: {error}; an execution written by --save is accepted") from None

@@ -29,7 +29,7 @@ def tlc_jar() -> Path:
     """Return the archive that holds TLC, fetching it where it is not in the cache yet."""
     if given := os.environ.get("THENCE_TLC"):
         if not Path(given).is_file():
-            raise MisuseError(f"THENCE_TLC names {given}, which is no file; the path of {NAME} is accepted")
+            raise MisuseError(f"THENCE_TLC names {given}, which is not a file; the path of {NAME} is accepted")
         return _checked(Path(given))
     kept = cache_dir() / "jars" / NAME
     if kept.is_file() and _digest(kept) == SHA256:

@@ -36,7 +36,7 @@ class Model:
     """What TLC is to check: a module, its constants, the specification and properties.
 
     `constants` are simple values, as a configuration takes them; `definitions` give constants any TLA+ text, which TLC
-    works out anew wherever it uses it.
+    evaluates again wherever it uses it.
     """
 
     module: str

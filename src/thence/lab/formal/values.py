@@ -37,7 +37,7 @@ class TlaRecord(tuple[tuple[Hashable, TlaValue], ...]):
 
 
 class UnreadableError(ThenceError):
-    """Text that is no value."""
+    """Text that is not a value."""
 
 
 _TOKEN = re.compile(r'\s*(<<|>>|\|->|:>|@@|[{}\[\](),]|"(?:[^"\\]|\\.)*"|-?\d+|\w+)')

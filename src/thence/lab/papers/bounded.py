@@ -190,51 +190,22 @@ def _at_most(data: DataSets) -> ClaimJudgement:
 
 CLAIMS = (
     Claim("square", "Protocols 2 to 4", "stamps of O(N²) numbers", "2 n² numbers on every copy, at every n", _square),
-    Claim(
-        "three-epochs",
-        "Protocol 3, repaired",
-        "three epoch values suffice",
-        "no violation and no deadlock in runs that enter more than three epochs on the mean",
-        _three,
-    ),
-    Claim(
-        "three-epochs-printed",
-        "Protocol 3, as printed",
-        "three epoch values suffice, modulo 3",
-        "the same; differs if one run goes wrong (erratum 22)",
-        _three_printed,
-    ),
-    Claim(
-        "log-b",
-        "Protocol 4",
-        "with at most B sends an epoch each number needs O(log B) bits",
-        "no number above 3B, which is one of three epochs and one of B sends",
-        _within,
-    ),
-    Claim(
-        "any-length",
-        "Protocol 4",
-        "whatever the length of the run",
+    Claim("three-epochs", "Protocol 3, repaired", "three epoch values suffice",
+        "no violation and no deadlock in runs that enter more than three epochs on the mean", _three),
+    Claim("three-epochs-printed", "Protocol 3, as printed", "three epoch values suffice, modulo 3",
+        "the same; differs if one run goes wrong (erratum 22)", _three_printed),
+    Claim("log-b", "Protocol 4", "with at most B sends an epoch each number needs O(log B) bits",
+        "no number above 3B, which is one of three epochs and one of B sends", _within),
+    Claim("any-length", "Protocol 4", "whatever the length of the run",
         "at B = 100, bytes of a stamp in the longest runs over those in the next shorter of the same seed: within 5 % "
-        "of 1, interval included; and no number above 3B",
-        _whatever_length,
-    ),
-    Claim(
-        "never-longer",
-        "Protocol 4",
+        "of 1, interval included; and no number above 3B", _whatever_length),
+    Claim("never-longer", "Protocol 4",
         "O(N² log B) bits of control data on each message, regardless of the length of the computation",
         "at B = 100, no stamp, header and all, longer than its 2 n² timestamps of log2(3B + 1) bits, n + 1 counts of "
-        "log2(2B + 1), sender, destinations and fixed header; runs up to 100,000 messages",
-        _never_longer,
-    ),
-    Claim(
-        "b-sends",
-        "Protocol 4, as printed",
-        "at most B sends an epoch (test t ≤ B)",
-        "no number above 3B; differs if there is one (erratum 23)",
-        _at_most,
-    ),
-)
+        "log2(2B + 1), sender, destinations and fixed header; runs up to 100,000 messages", _never_longer),
+    Claim("b-sends", "Protocol 4, as printed", "at most B sends an epoch (test t ≤ B)",
+        "no number above 3B; differs if there is one (erratum 23)", _at_most),
+)  # fmt: skip
 
 
 # -- shown -----------------------------------------------------------------------------------------------------------

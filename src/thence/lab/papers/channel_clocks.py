@@ -14,7 +14,7 @@ When a clock enters its next epoch the text leaves open, and either reading brea
   of that channel, and with B messages acknowledged nothing more may be sent.
 - *Once the receiver is known to know of it* (`ReceiverAlone`): an epoch is then as long as there are unacknowledged
   messages, and who has stopped does no harm. But a third process may know of an epoch long gone, whose value comes
-  round: its copies are held for ever, and a fourth that takes its word for later forgets what it must wait for.
+  round: its copies are held forever, and a fourth that takes its word for later forgets what it must wait for.
 
 Needs a fixed membership. Departures: multicast ticks the clock of each destination; no process addresses itself (its
 own copies would have to acknowledge themselves).

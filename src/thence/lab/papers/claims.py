@@ -72,7 +72,7 @@ def found(answers: Iterable[ClaimAnswer], ours: str) -> ClaimJudgement:
 
 
 def less(one: Estimate, other: Estimate) -> ClaimAnswer:
-    """Tell whether one is below the other; None where the intervals overlap or one is missing."""
+    """Return whether one is below the other; None where the intervals overlap or one is missing."""
     if one.half is None or other.half is None:
         return None
     apart = other.mean - one.mean
@@ -80,7 +80,7 @@ def less(one: Estimate, other: Estimate) -> ClaimAnswer:
 
 
 def interval_within(value: Estimate, least: float, most: float) -> ClaimAnswer:
-    """Tell whether the interval lies within these bounds; None where it straddles one or is missing."""
+    """Return whether the interval lies within these bounds; None where it straddles one or is missing."""
     if value.half is None:
         return None
     low, high = value.mean - value.half, value.mean + value.half
@@ -90,7 +90,7 @@ def interval_within(value: Estimate, least: float, most: float) -> ClaimAnswer:
 
 
 def near(value: Estimate, target: float, share: float) -> ClaimAnswer:
-    """Tell whether the interval lies within this share of the target."""
+    """Return whether the interval lies within this share of the target."""
     return interval_within(value, target * (1 - share), target * (1 + share))
 
 

@@ -93,7 +93,7 @@ def settled(n: int, traffic: Traffic) -> int:
 
 
 def is_settled(row: Row, traffic: Traffic) -> bool:
-    """Tell whether a run was long enough; `ks` and `ci-dc` settle sooner on unicasts, and what is full is settled."""
+    """Return whether a run was long enough; `ks` and `ci-dc` settle sooner on unicasts, and what is full is settled."""
     n = row["processes"]
     if row["protocol"] in ("rst", "bss") or (row["protocol"] == "ses" and row["entries_per_copy"] >= NEAR_FULL * n * n):
         return True

@@ -8,7 +8,7 @@ absent for delivered (errata 4); here absence means "as before", and what is gon
 A copy also names the message that it differs from. On a link that loses, doubles or reorders copies the destination
 refuses it instead of guessing. The state grows by two stamps for each link. `benchmarks/wire/differences.py` says what
 it saves: next to nothing unless a sender talks to the same processes many times before it hears anything new, which is
-why it is no protocol of the registry.
+why it is not a protocol of the registry.
 """
 
 from __future__ import annotations

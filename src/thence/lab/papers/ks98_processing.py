@@ -41,7 +41,7 @@ class Watched:
         return self._look().needs(me)
 
     def beyond(self, me: int, sent: int, sender: int, count: int) -> bool:
-        """Tell whether it names what was not sent; a check of ours, no part of SND or RCV."""
+        """Return whether it names what was not sent; a check of ours, no part of SND or RCV."""
         return bool(self.log.beyond(me, sent, sender, count))
 
     def union(self) -> int:

@@ -68,7 +68,7 @@ def views(run: CrashRound, n: int) -> dict[int, View]:
 
 
 def breaks(delivering: set[View], run: CrashRound, n: int, destinations: int, sender: int = 0) -> bool:
-    """Tell whether delivering at these views breaks uniform agreement in a run for sure."""
+    """Return whether delivering at these views breaks uniform agreement in a run for sure."""
     alive = (1 << n) - 1 & ~run.crashed & ~run.after
     knows = run.reached[sender] | 1 << sender
     delivered = any(view in delivering and destinations >> q & 1 for q, view in views(run, n).items())
@@ -97,7 +97,7 @@ def undecided(n: int, f: int, destinations: int, sender: int = 0) -> set[View]:
 
 
 def spared(view: View, n: int, f: int, destinations: int, sender: int = 0) -> bool:
-    """Tell whether a view is one of those that the printed proposition overlooks."""
+    """Return whether a view is one of those that the printed proposition overlooks."""
     enough_gone = n - 1 - view.heard.bit_count() >= f - 1
     nobody_else = not view.heard & destinations & ~(1 << sender)
     return view.process == sender or enough_gone or nobody_else

@@ -98,5 +98,5 @@ class Paper:
     """None where the paper does not speak of different n"""
 
     def has(self, scale: Scale) -> bool:
-        """Tell whether it has any of the numbers of processes that are wanted."""
+        """Return whether it has any of the numbers of processes that are wanted."""
         return self.sizes is None or bool(scale.sizes(self.sizes))

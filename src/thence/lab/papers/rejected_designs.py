@@ -5,11 +5,11 @@ messages that are not secured; the process that receives them hands them on. It 
 on once can be lost again. `a-causal-carry`: every message carries all messages of its causal past that are
 not known to be secured, from any sender. No failure found, no send ever waits; but outsiders handle
 messages that are not theirs (no longer genuine in the strict sense), payloads travel many times, and what a
-crashed sender left unsecured is carried for ever.
+crashed sender left unsecured is carried forever.
 
 Bounded counters. `a-fifo-modulo`: numbers modulo 3, the sender going on once its last message is secured,
 that is, OKed by all *trusted* addressees. A correct process that no process trusts for a while can be two behind,
-and takes a new message for an old one. Waiting for all instead of the trusted blocks for ever after a crash.
+and takes a new message for an old one. Waiting for all instead of the trusted blocks forever after a crash.
 
 Lazy relays. `a-fifo-lazy`: an OK is a mere word, and a message is handed on only when its sender is no longer
 trusted, from a record that is kept until every trusted addressee is known to have delivered it. An addressee
@@ -208,7 +208,6 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(ACausalCarryOwn, "a-causal", 20, "unsafe", "not in the paper: carry one's own at risk", "", processes=4),
     Variant(AFifoModulo, "a-fifo", 22, "stuck", "not in the paper: numbers modulo 3", "", processes=3),
     Variant(AFifoModuloAll, "a-fifo", 22, "stuck", "not in the paper: modulo 3, OKed by all", "", processes=2),
-    Variant(
-        AFifoLazy, "a-fifo", 20, "stuck", "not in the paper: hand on when the sender is suspected", "", processes=3
-    ),
-)
+    Variant(AFifoLazy, "a-fifo", 20, "stuck", "not in the paper: hand on when the sender is suspected", "",
+        processes=3),
+)  # fmt: skip

@@ -28,10 +28,6 @@ RunGrid = Callable[[Grid, Path], Iterable[Row]]
 During = Callable[[str], AbstractContextManager[object]]
 
 
-def _silent(what: str) -> AbstractContextManager[object]:
-    return nullcontext()
-
-
 @dataclass(slots=True)
 class Reproduced:
     """A paper with its rows and what became of its claims."""
@@ -57,7 +53,7 @@ class Reproduced:
         return ResultTable("Claims", ("where", "published", "ours", "verdict", "reproduced if"), rows)
 
 
-def reproduce(paper: Paper, scale: Scale, run: RunGrid, folder: Path, *, during: During = _silent) -> Reproduced:
+def reproduce(paper: Paper, scale: Scale, run: RunGrid, folder: Path, *, during: During = nullcontext) -> Reproduced:
     """Measure a paper and judge its claims; what is in `folder` is not run again. `during` shows what is measured."""
     data: dict[str, DataRows] = {}
     broken: list[str] = []
@@ -74,7 +70,7 @@ def reproduce(paper: Paper, scale: Scale, run: RunGrid, folder: Path, *, during:
 def _problem(row: Row) -> str:
     if row["status"] != "done":
         return str(row["error"])
-    return "delivered before a cause" if row["early"] else "waits for ever" if row["stuck"] else ""
+    return "delivered before a cause" if row["early"] else "waits forever" if row["stuck"] else ""
 
 
 def _measured(paper: Paper, scale: Scale, folder: Path) -> dict[str, DataRows]:

@@ -85,7 +85,7 @@ def _two_ranges(data: DataSets, ours: Mapping[str, Estimate], of_all: Mapping[tu
 
 
 def _falls(steps: Sequence[DataRows], size: Callable[[Row], float]) -> ClaimAnswer:
-    """Tell whether each step is smaller than the one before, over pairs of runs with the same traffic."""
+    """Return whether each step is smaller than the one before, over pairs of runs with the same traffic."""
     answers: list[ClaimAnswer] = []
     for more, fewer in pairwise(steps):
         before = {row["seed"]: size(row) for row in more}
@@ -235,110 +235,52 @@ def _difference(rows: DataRows, network: str, column: str, factor: float) -> Est
 
 CLAIMS = (
     *(
-        Claim(
-            f"{scheme.replace(' ', '-')}-{n}",
-            f"table 7.1, n = {n}",
-            f"{scheme}: {PUBLISHED[scheme][n]:g}",
-            "equal",
-            _computed(scheme, n),
-        )
+        Claim(f"{scheme.replace(' ', '-')}-{n}", f"table 7.1, n = {n}", f"{scheme}: {PUBLISHED[scheme][n]:g}",
+            "equal", _computed(scheme, n))
         for scheme in ("matrix clock", "vector clocks")
         for n in (6, 10)
     ),
     *(
-        Claim(
-            f"{name}-{n}",
-            f"table 7.1, n = {n}",
-            f"{scenario}: {PUBLISHED[scenario][n]:g} elements",
+        Claim(f"{name}-{n}", f"table 7.1, n = {n}", f"{scenario}: {PUBLISHED[scenario][n]:g} elements",
             "95 % interval within 15 % in every placement and reading; differs if further off in every one",
-            _cell(scenario, n),
-        )
+            _cell(scenario, n))
         for scenario, name in zip(SCENARIO_NAMES, ("none", "s2", "all"), strict=True)
         for n in (6, 10)
     ),
-    Claim(
-        "falling",
-        "table 7.1",
-        "no R9 > R9 at S2 > R9 at S1, S2, S3",
+    Claim("falling", "table 7.1", "no R9 > R9 at S2 > R9 at S1, S2, S3",
         "by the 95 % intervals of the differences between runs with the same traffic, in every placement and reading; "
-        "differs if out of order in every one",
-        _falling,
-    ),
-    Claim(
-        "improves",
-        "section 7, n = 6",
-        "R9 at S2 improves by approximately 20 %",
-        "95 % interval within 15 to 30 % in every placement and reading; differs if outside in every one",
-        _improves,
-    ),
-    Claim(
-        "grows-less",
-        "section 7",
-        "from 6 to 10 processes stamps grow less than with vector or matrix clocks",
+        "differs if out of order in every one", _falling),
+    Claim("improves", "section 7, n = 6", "R9 at S2 improves by approximately 20 %",
+        "95 % interval within 15 to 30 % in every placement and reading; differs if outside in every one", _improves),
+    Claim("grows-less", "section 7", "from 6 to 10 processes stamps grow less than with vector or matrix clocks",
         "95 % interval of the factor below 1.4, that of vector clocks, in every placement, reading and row; differs if "
-        "above in every one",
-        _grows_less,
-    ),
-    Claim(
-        "delays",
-        "section 7",
-        "other network delays change the values by less than 5 %",
+        "above in every one", _grows_less),
+    Claim("delays", "section 7", "other network delays change the values by less than 5 %",
         "at 45 and 55 ms, and at 25 and 100 ms, against 50 ms: 95 % interval of every change within 5 %, for either "
-        "pair in every placement; differs if one is outside for either pair in every placement",
-        _steady,
-    ),
-    Claim(
-        "histories",
-        "figure 7.2",
-        "histories at p3, d2, d3 in three scenarios (picture lost)",
+        "pair in every placement; differs if one is outside for either pair in every placement", _steady),
+    Claim("histories", "figure 7.2", "histories at p3, d2, d3 in three scenarios (picture lost)",
         "read as: each mean is smaller with R9 everywhere than without, by the 95 % interval of the difference between "
-        "runs with the same traffic, in every placement; differs if in none",
-        _histories,
-    ),
+        "runs with the same traffic, in every placement; differs if in none", _histories),
     *(
-        Claim(
-            f"stamps-{n}",
-            f"figure 7.{figure_number}",
-            f"stamp sizes in three scenarios, n = {n} (picture lost)",
+        Claim(f"stamps-{n}", f"figure 7.{figure_number}", f"stamp sizes in three scenarios, n = {n} (picture lost)",
             "read as: the share of stamps of at most 2 elements grows with each step of R9, by the 95 % interval of "
             "the difference between runs with the same traffic, in every placement; differs if in none",
-            _small_stamps(n),
-        )
+            _small_stamps(n))
         for n, figure_number in ((6, 3), (10, 4))
     ),
-    Claim(
-        "gateway-without",
-        "figure 7.5",
-        "stamps of the small group, no separator: 32 elements",
+    Claim("gateway-without", "figure 7.5", "stamps of the small group, no separator: 32 elements",
         "within 15 %, whether the small group speaks as often as the large or a twentieth as often, R6.3 to the letter "
-        "or not; differs if further off in every one",
-        _without_gateway,
-    ),
-    Claim(
-        "gateway-with",
-        "figure 7.5",
-        "stamps of the small group, gateway as separator: less than 5 elements",
+        "or not; differs if further off in every one", _without_gateway),
+    Claim("gateway-with", "figure 7.5", "stamps of the small group, gateway as separator: less than 5 elements",
         "intervals included, below 5 with the separator and above 5 without it, in all of these; differs if not so in "
-        "every one",
-        _with_gateway,
-    ),
-    Claim(
-        "networks-histories",
-        "figures 7.6, 7.7",
-        "the history of p1 is much larger without separators",
+        "every one", _with_gateway),
+    Claim("networks-histories", "figures 7.6, 7.7", "the history of p1 is much larger without separators",
         "at least twice as large, by the 95 % interval of the difference, for pairs of gateways and for a ring; "
-        "differs if for neither",
-        _networks("history", MUCH),
-    ),
-    Claim(
-        "networks-stamps",
-        "figures 7.6, 7.7",
-        "stamps in G1 are smaller with separators",
+        "differs if for neither", _networks("history", MUCH)),
+    Claim("networks-stamps", "figures 7.6, 7.7", "stamps in G1 are smaller with separators",
         "by the 95 % interval of the difference between runs with the same traffic, for pairs and for a ring; "
-        "differs if for neither",
-        _networks("elements", 1.0),
-    ),
-)
+        "differs if for neither", _networks("elements", 1.0)),
+)  # fmt: skip
 
 
 PAPER = Paper(

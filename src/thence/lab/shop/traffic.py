@@ -16,15 +16,12 @@ from random import Random
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from thence.tables.contract.spark_to_arrow_types import arrow_schema
+
 CUSTOMERS = 1000
 PER_SECOND = 50
-SHOP_SCHEMA = pa.schema(
-    [
-        ("run", pa.string()), ("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()),
-        ("message", pa.string()), ("destinations", pa.list_(pa.string())), ("label", pa.string()),
-        ("order", pa.int64()), ("time", pa.float64()),
-    ]
-)  # fmt: skip
+SHOP_SCHEMA = pa.schema(list(arrow_schema(nullable=True))[:9])
+"""the columns of the trace table up to `time`"""
 CAUSE = {"payment": "order", "shipment": "payment"}
 """what follows from what, as the first word of a message's id"""
 EventRow = tuple[str, str, int, str, str, list[str] | None, str, int, float]

@@ -90,7 +90,7 @@ def _numbers(text: str, whole: str) -> list[float]:
     try:
         numbers = [float(part) for part in text.split(",")] if text else []
     except ValueError:
-        raise MisuseError(f"delay {whole!r} holds something that is no number; seconds are accepted") from None
+        raise MisuseError(f"delay {whole!r} holds something that is not a number; seconds are accepted") from None
     for number in numbers:
         if not 0 <= number <= LONGEST:
             raise MisuseError(f"delay {whole!r} holds {number}; numbers from 0 to {LONGEST:g} are accepted")

@@ -6,7 +6,7 @@ passes: a copy sent meanwhile sets out when the partition heals. Loss and duplic
 of their own.
 
 A partition is written `FROM-TO:SIDE|SIDE...`, as in `1.5-4:abc|de`: from 1.5 to 4 seconds, a, b, c on one side, d and e
-on the other; names of more than one letter are separated by commas; the process that is not named is on the first side.
+on the other; names of more than one letter are separated by commas; processes that are not named are on the first side.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Partition:
     """the number of the side of each process"""
 
     def separates(self, now: float, source: int, destination: int) -> bool:
-        """Tell whether it stands between the two now."""
+        """Return whether it stands between the two now."""
         return self.start <= now < self.end and self.side[source] != self.side[destination]
 
 
@@ -46,7 +46,7 @@ def parse_partition(text: str, roster: Roster) -> Partition:
     try:
         start, end = float(found["start"]), float(found["end"])
     except ValueError:
-        raise MisuseError(f"partition {text!r}: {found['start']}-{found['end']} are no seconds") from None
+        raise MisuseError(f"partition {text!r}: {found['start']}-{found['end']} are not seconds") from None
     if not start < end:
         raise MisuseError(f"partition {text!r} ends at {end}, not after it starts; it must heal")
     if end > LONGEST:

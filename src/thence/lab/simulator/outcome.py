@@ -36,7 +36,7 @@ class RunOutcome:
 
     @property
     def deadlock(self) -> bool:
-        """Tell whether something waits for ever although nothing was lost."""
+        """Return whether something waits forever although nothing was lost."""
         return bool(self.stuck) and not self.crashed and not self.lost
 
     def row(self) -> Row:

@@ -1,7 +1,7 @@
 """The record of a simulation: its trace, through the recorder of all traces, and its table of arrivals.
 
-*Invariant.* A copy that arrives again, doubled by the network or relayed by the protocol, is no event of the run. The
-same scenario gives the same bytes.
+*Invariant.* A copy that arrives again, doubled by the network or relayed by the protocol, is not an event of the run.
+The same scenario gives the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from thence.core.model.message import MESSAGE, Copy
+from thence.core.model.message import Copy
 from thence.core.model.message_names import name_of
 from thence.core.model.plain import Row
 from thence.core.protocols.effects import Sent
@@ -21,7 +21,7 @@ from thence.errors import MisuseError
 from thence.lab.simulator.metrics import StampMeasure
 from thence.lab.simulator.simulation import Observer, Simulation
 from thence.tables.files.formats import by_name
-from thence.tables.files.recorder import Clear, CopyRow, Kept, Recorder
+from thence.tables.files.recorder import Clear, CopyRow, Kept, Recorder, about
 
 
 class RunRecorder(Recorder, Observer):
@@ -89,8 +89,7 @@ class RunRecorder(Recorder, Observer):
         clear: Clear | None = None
         if self.stamps:
             self.hop_rows.places.append(self._place())
-            okays = () if copy.kind == MESSAGE else (self.roster.names[copy.source],)
-            clear = ((name_of(self.roster.names[copy.sender], copy.count, copy.label), okays),)
+            clear = about(copy, self.roster)
         self.hop_rows.flat += (now, copy.label, copy.source, copy.destination, -self._hops[id(copy)], clear)
 
     def trusted(self, now: float, process: int, mask: int) -> None:

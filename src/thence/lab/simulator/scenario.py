@@ -161,7 +161,7 @@ class Scenario:
             raise MisuseError(f"protocol {self.protocol} has no overlay to open links in; pc-broadcast has")
         if self.loss and not bears_loss(entry):
             raise MisuseError(
-                f"protocol {self.protocol} does not bear loss: what waits for a lost copy waits for ever; "
+                f"protocol {self.protocol} does not bear loss: what waits for a lost copy waits forever; "
                 f"protocols that do: {', '.join(bearing_loss())}"
             )
         self.members()
@@ -265,7 +265,7 @@ def _check_needs(scenario: Scenario, entry: ProtocolEntry, workload: Workload) -
 
 
 def bears_loss(entry: ProtocolEntry) -> bool:
-    """Tell whether a protocol still makes sense when copies are lost: it never waits for another message."""
+    """Return whether a protocol still makes sense when copies are lost: it never waits for another message."""
     return entry.guarantee == "none"
 
 

@@ -8,7 +8,7 @@ left to happen, whatever is still held, and every send still deferred, is report
 Sends of serialized protocols are serialized by one token per label that goes from sender to sender in no time: each
 `Sent.token` is handed to the next `send`. A crash follows `thence.core.model.faults`: the crashed process stops, what
 was on its way to it vanishes, a random subset of what it had handed to the network is lost; each of the others learns
-it after an exponential while (mean `DETECTION` seconds) to trust only who has not crashed by then.
+it after an exponential while (mean `DETECTION` seconds) to trust only processes that have not crashed by then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Scheduled = Copy | Request | Callable[[float], None]
 
 
 class Observer:
-    """One who watches a run. Every method may be left out; those left out cost nothing."""
+    """Observes a run. Every method may be left out; those left out cost nothing."""
 
     def begin(self, simulation: Simulation) -> None:
         """Get ready: the run is about to begin."""
@@ -61,7 +61,7 @@ class Observer:
         """Note that a process stopped."""
 
     def trusted(self, now: float, process: int, mask: int) -> None:
-        """Note what the failure detector reports to a process: whom to trust."""
+        """Note what the failure detector reports to a process: which processes to trust."""
 
     def end(self, now: float) -> None:
         """Finish: nothing is left to happen."""

@@ -12,7 +12,8 @@ answers, which follow deliveries, come when the protocol lets them.
              | "replicated" [":" ITEMS "," COPIES] (n, 3)  a holder updates an item at all other holders
 
 The mean rate of a process is the same under each, answers left out. The last three choose destinations themselves. On a
-topology each process draws among its neighbours, and who has none to send to does not send; sets are given, not drawn.
+topology each process draws among its neighbours, and a process without neighbours does not send; sets are given, not
+drawn.
 """
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ def _numbers(text: str, whole: str, defaults: tuple[float, ...]) -> list[float]:
     try:
         given = [float(part) for part in text.split(",")] if text else []
     except ValueError:
-        raise MisuseError(f"workload {whole!r} holds something that is no number") from None
+        raise MisuseError(f"workload {whole!r} holds something that is not a number") from None
     if len(given) > len(defaults) or not all(0 <= g <= LONGEST for g in given):
         raise MisuseError(f"workload {whole!r}: at most {len(defaults)} numbers, from 0 to {LONGEST:g}, are accepted")
     return [*given, *defaults[len(given) :]]

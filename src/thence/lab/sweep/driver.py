@@ -63,10 +63,7 @@ OVERHEAD = 10_000.0
 LEAST = 500_000.0
 """microseconds of work below which a task is not worth its start, if there are more"""
 POLL = 0.5
-_RUNS_ARROW = pa.schema(
-    [("scenario", pa.string()), ("status", pa.string()), ("error", pa.string()), ("seconds", pa.float64()),
-     ("cpu_seconds", pa.float64())]
-)  # fmt: skip
+_RUNS_ARROW = schema_of_types(dict(part.split() for part in RUNS.split(", ")))
 _SUMMARY_ARROW = schema_of_types(dict(part.split() for part in SUMMARY.split(", ")))
 
 Batches = Iterator[pa.RecordBatch]

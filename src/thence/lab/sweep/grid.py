@@ -47,7 +47,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The scenarios, the dearest first, and how they are measured."""
+    """The scenarios, the most expensive first, and how they are measured."""
 
     scenarios: tuple[Planned, ...]
     warmup: float = 0.2

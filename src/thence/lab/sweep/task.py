@@ -1,6 +1,6 @@
 """What one task of a sweep does: run a scenario and write what came of it, with no Spark in sight.
 
-Invariant: a scenario's files depend on the scenario alone: same seed, same bytes, the process that runs it. They are
+Invariant: a scenario's files depend on the scenario alone: same seed, same bytes, whichever process runs it. They are
 written under another name and then moved, the trace first and the result last, so a result that is there is whole, and
 its trace too. A scenario that fails is a result with its error. How long it took stands in a table of its own, since no
 two runs agree.

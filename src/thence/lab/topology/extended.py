@@ -1,6 +1,6 @@
 """The extended communication graph: application processes, the routers between them, and where separators stand.
 
-Law (Rodrigues and Veríssimo, chapter 5). Every node has a router, its communication server, through which all
+Invariant (Rodrigues and Veríssimo, chapter 5). Every node has a router, its communication server, through which all
 messages of its processes pass; departments and organisations have routers of their own. All links into a unit go
 through its routers, so these are a causal separator between the unit and everything else. The first router of a unit
 forwards, the others are its witnesses.

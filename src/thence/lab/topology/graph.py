@@ -1,7 +1,7 @@
 """Communication graphs: who can speak to whom directly.
 
-Law (Rodrigues and Veríssimo, chapter 3). Processes are the vertices; there is a link between p and q if each can send
-to the other. The graph is connected. The process that is not linked speaks through others, along a path.
+Invariant (Rodrigues and Veríssimo, chapter 3). Processes are the vertices; there is a link between p and q if each can
+send to the other. The graph is connected. Processes without a link reach each other through others, along a path.
 
 Graphs are networkx graphs whose vertices are process names, in the order in which they were first named: that is their
 order in the roster too.

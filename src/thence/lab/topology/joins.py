@@ -12,7 +12,7 @@ Invariant: a process that joins
 What R9 left out is known in the separator and nowhere else, so a newcomer may act only when it knows all of that. The
 paper's text leaves open when that is so; each of these is needed, and tests show the violation without it:
 
-- the members of a separator hand their histories over in the step in which they take the larger separator. Between
+- the members of a separator pass their histories on in the step in which they take the larger separator. Between
   the two a member would still leave out what the newcomer will never hear of;
 - if a member has failed, "reported to" the survivors does not yet mean that they know. Either its own stable memory
   is read too, not only that of the last to fail; or the newcomer waits until the survivors have delivered whatever
@@ -96,9 +96,7 @@ class TopologyMembership:
 
     def _living(self, process: str, links: Iterable[str]) -> frozenset[str]:
         if process in self.graph:
-            raise MisuseError(
-                f"{process} was here before; who comes back after a failure is a new process with a new name"
-            )
+            raise MisuseError(f"{process} was here before; a process that comes back after a failure needs a new name")
         near = known(self.graph, links, f"the links of {process}")
         if not near or near & set(self.failed):
             found = ", ".join(sorted(near & set(self.failed))) or "no process"

@@ -2,8 +2,8 @@
 
 Invariant: what happens next is the event with the smallest (time, counter). Each process asks to send in a Poisson
 stream of its own rate and picks one of the groups it belongs to; the message goes to the others of that group. Every
-copy of every hop takes a time drawn anew, so copies of one link overtake each other. A run depends on its arguments and
-seed alone.
+copy of every hop takes a newly drawn time, so copies of one link overtake each other. A run depends on its arguments
+and seed alone.
 
 This is the small driver of the experiments of chapter 7 and of the tests of routing; `thence.lab.simulator` is the
 simulator for everything that is not routed.
@@ -35,7 +35,7 @@ def exponential(mean: float) -> Delay:
 def requests(
     groups: Mapping[str, Sequence[str]], rate: float, rng: Random, paces: Mapping[str, float] | None = None
 ) -> Iterator[tuple[float, str, Names]]:
-    """Yield (time, process, destinations) for ever; every process that is in a group sends at that rate.
+    """Yield (time, process, destinations) forever; every process that is in a group sends at that rate.
 
     `paces` makes some slower: the share of the rate at which a process sends.
     """

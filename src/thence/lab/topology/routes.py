@@ -1,7 +1,7 @@
 """Routes: how a message reaches any process over the links of a communication graph.
 
-Law (errata 16). Causal order on every hop is causal order end to end if all messages take their way over one fixed
-forwarding graph each of whose blocks is complete: a tree, or broadcast networks joined in a tree. Between two
+Invariant (errata 16). Causal order on every hop is causal order end to end if all messages take their way over one
+fixed forwarding graph each of whose blocks is complete: a tree, or broadcast networks joined in a tree. Between two
 processes there is then one shortest path, and every chain of messages from one to the other passes the cut processes
 on it, in its order. On a cycle without chords two ways lead to one place, a chain of messages can overtake on the
 second, and no hop notices: the square s-a-d-b, s to d by way of a, then s to b, then b to d.

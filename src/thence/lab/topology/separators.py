@@ -1,6 +1,6 @@
 """Causal separators: given, computed, and checked.
 
-Law (Rodrigues and Veríssimo, chapter 3). A set S of processes with a forward set F and a backward set B is a
+Invariant (Rodrigues and Veríssimo, chapter 3). A set S of processes with a forward set F and a backward set B is a
 separator if the three are disjoint, together hold every process, and every path from F to B passes through S; which
 is to say that no process of F is linked to one of B. R9 filters what goes from S to F; a separator that is to filter
 both ways is used twice, with F and B exchanged.

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from thence.core.model.order import Copied, Violation
 from thence.tables.explain.scene import Finding, What, copied, set_aside_finding, violated
 from thence.tables.explain.sentence import PathStep
+
+if TYPE_CHECKING:
+    from thence.tables.files.record_events import RecordAudit
 
 AuditRow = Mapping[str, str | int | None]
 DrawnList = Literal["violations", "undelivered", "duplicates", "misdelivered", "quarantine"]
@@ -51,6 +54,19 @@ def findings_of(audit: Audited, *, paths: int = 100) -> Numbered:
     for name, what in COPIES.items():
         found += [(str(row["run"]), copied(what, _copy(row))) for row in islice(audit.rows(name), MOST_FINDINGS)]
     return found + [_aside(row) for row in islice(audit.rows("quarantine"), MOST_FINDINGS)]
+
+
+def record_findings(records: RecordAudit | None) -> Numbered:
+    """Return what is said of spans, events and changes: spans before their parents, and causes that never came."""
+    if records is None:
+        return []
+    early: Numbered = [
+        (each.run, Finding("span", each.sentence, each.child_service, each.child)) for each in records.early
+    ]
+    lost: Numbered = [
+        (each.run, Finding("orphan", each.sentence, message=each.message)) for each in records.without_cause
+    ]
+    return early[:MOST_FINDINGS] + lost[:MOST_FINDINGS]
 
 
 def _copy(row: AuditRow) -> Copied:

@@ -77,7 +77,9 @@ def one_page(
     """Return one page of a trace or of a cut of it: of at most `most` events; `first` is what it lights at first."""
     rows = recorded.events if cut is None else excerpt_rows(recorded.events, cut)
     if not rows:
-        raise MisuseError("the trace has no event to draw" if cut is None else "no row of the trace is in this excerpt")
+        raise MisuseError(
+            "the trace has no event to draw" if cut is None else "no row of the trace meets these conditions"
+        )
     notes = []
     if (fits := _fitting(rows, most)) < len(rows):
         notes.append(f"{len(rows) - fits} of {len(rows)} events are not on this page; a narrower excerpt shows them")

@@ -27,7 +27,7 @@ class Column:
     called: str | None = None
     """What the caller's files call it, if that is another name; empty: they have no such column."""
     named: bool = False
-    """Text: an empty one is no value."""
+    """Text: an empty one is not a value."""
     among: frozenset[str] = frozenset()
     """Text: the values there are, if they are few."""
     least: int | None = None
@@ -84,7 +84,7 @@ _REQUIRED = frozenset(column.name for column in EVENT_COLUMNS if column.required
 PLACE_COLUMNS: tuple[Column, ...] = (
     Column("file", "string", True, "the file a row was read from"),
     Column("line", "long", False, "its line there, from 1 (in Parquet its row); null: the file as a whole"),
-    Column("reason", "string", False, "why the row is no event; null where it is one"),
+    Column("reason", "string", False, "why the row is not an event; null where it is one"),
 )
 """What a reader adds to the columns of an event: where a row stood, and why it cannot be used."""
 
@@ -133,16 +133,16 @@ def names_of(columns: Iterable[Column]) -> list[str]:
 def renamed(
     columns: Sequence[Column], called: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None
 ) -> tuple[Column, ...]:
-    """Return columns with the names that the caller has for some of them; an empty one says that there is none.
+    """Return columns of an event with the names that the caller has for some of them; an empty one: there is none.
 
     A column that no audit reads is not there if the caller takes its name for another one. `kinds` are the caller's
     words for values of `kind`, each with ours.
     """
     called, words = called or {}, _checked_kinds(kinds or {})
-    known = names_of(columns)
+    known = names_of(EVENT_COLUMNS)  # whatever a caller reads of them, all may be named
     for name, given in called.items():
         if name not in known:
-            raise MisuseError(Argument("columns"), f" names {name!r}; there are {', '.join(known)}")
+            raise MisuseError(Argument("columns"), f" names {name!r}; the columns are {', '.join(known)}")
         if not given and name in _REQUIRED:
             raise MisuseError(Argument("columns"), f" gives {name!r} no name, and every event has one")
     unread = set(called.values()) - set(names_of(JUDGED_COLUMNS))
@@ -152,7 +152,7 @@ def renamed(
             called=called.get(c.name, "" if c.name in unread else None),
             words=words if c.name == "kind" else (),
         )
-        for c in columns
+        for c in EVENT_COLUMNS
     )
     theirs = [column.theirs for column in found]
     for column in found:
@@ -160,7 +160,7 @@ def renamed(
             raise MisuseError(
                 Argument("columns"), f" takes {column.called!r} for more than one column; name the other one too"
             )
-    return found
+    return tuple(column for column in found if column.name in names_of(columns))
 
 
 def _checked_kinds(kinds: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -192,6 +192,12 @@ def their_names(columns: Sequence[Column]) -> Called | None:
     return called if called.kinds or any(ours != theirs for ours, theirs in called.names.items()) else None
 
 
+def without(columns: Iterable[Column], found: Iterable[str]) -> str:
+    """Return how a table gets those of these columns that it lacks, if it can be made from the other ones."""
+    lacking = {column.name for column in columns if column.theirs not in set(found)}
+    return "; without index, number the rows of each process from 1" * ("index" in lacking)
+
+
 def ddl(columns: Sequence[Column] = EVENT_COLUMNS, *, nullable: bool = False) -> str:
-    """Return the columns as a Spark schema string; `nullable`: whatever is required may be null all the same."""
+    """Return the columns as a Spark schema string; `nullable`: whatever is required may still be null."""
     return ", ".join(f"`{c.name}` {c.type}{' NOT NULL' if c.required and not nullable else ''}" for c in columns)

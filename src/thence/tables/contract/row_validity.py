@@ -83,7 +83,7 @@ def lacking(values: RowValues) -> str | None:
 
 
 def readable(row: RowValues) -> dict[str, object]:
-    """Return what a row that is no event says all the same: its columns that could stand in one."""
+    """Return what a row that is not an event still says: its columns that could stand in one."""
     left: dict[str, object] = {}
     for name, check in _CHECKS.items():
         try:

@@ -43,10 +43,15 @@ def _parts(text: str) -> list[str]:
 
 
 def arrow_schema(columns: Sequence[Column] = EVENT_COLUMNS, *, nullable: bool = False) -> pa.Schema:
-    """Return the columns as an Arrow schema; `nullable`: whatever is required may be null all the same."""
+    """Return the columns as an Arrow schema; `nullable`: whatever is required may still be null."""
     return pa.schema([pa.field(c.name, arrow_type(c.type), nullable or not c.required) for c in columns])
 
 
 def schema_of_types(columns: Mapping[str, str]) -> pa.Schema:
     """Return columns and their types as an Arrow schema."""
     return pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
+
+
+def ddl_of_types(columns: Mapping[str, str]) -> str:
+    """Return columns and their types as a Spark schema string."""
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())

@@ -1,6 +1,6 @@
 """Which protocol to take: the cheapest of those whose needs the trace meets, and why the others were passed over.
 
-Invariant: a protocol stands for choice if it guarantees causal order, the trace shows that every one of its needs is
+Invariant: a protocol can be recommended if it guarantees causal order, the trace shows that every one of its needs is
 met, its replay was measured, and it adds no waiting: no send is deferred, and no more copies are held, nor left over at
 the end, than under the protocols that wait for causes only.
 
@@ -74,12 +74,12 @@ def asked_for(protocols: Sequence[str] | None, options: Iterable[str], sample: i
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The protocol to take (None if none stands for choice), a sentence why, the ranking, and the ones passed over."""
+    """The protocol to take (None if none can be recommended), a sentence why, the ranking, and the ones passed over."""
 
     protocol: str | None
     reason: str
     ranking: tuple[tuple[str, float], ...] = ()
-    """those that stand for choice with their bytes for each message once warm, cheapest first"""
+    """those that can be recommended with their bytes for each message once warm, cheapest first"""
     passed_over: tuple[tuple[str, str], ...] = ()
     """the others, each with its reason"""
 
@@ -173,7 +173,7 @@ def _too_few(cost: Cost) -> str:
         return f"{both} are too few to recommend from; record {ENOUGH} or more of both"
     if short > MARGIN * messages:
         those = f"{short} of {messages} messages are in runs and labels, of {cost.runs}, too short to recommend from"
-        return f"{those}, for stamps begin anew in each; record {ENOUGH} or more messages and deliveries in each"
+        return f"{those}, for stamps start empty in each; record {ENOUGH} or more messages and deliveries in each"
     return ""
 
 
@@ -187,7 +187,7 @@ def _sentence(chosen: Cost, ranked: list[Cost]) -> str:
     if chosen is not ranked[0]:
         return f"{text}; {ranked[0].protocol} has {when_warm(ranked[0]):.1f}, which is within {MARGIN:.0%}"
     if len(ranked) > 1:
-        text += f", the least of the {len(ranked)} protocols whose needs this trace meets"
+        text += f", the least of the {len(ranked)} protocols that can be recommended for this trace"
         text += f"; next is {ranked[1].protocol} with {when_warm(ranked[1]):.1f}"
     return text
 
@@ -220,7 +220,7 @@ def _unmet(entry: ProtocolEntry, findings: Mapping[Need, NeedFinding]) -> list[N
 
 
 def _against(entry: ProtocolEntry, findings: Mapping[Need, NeedFinding], cost: Cost, least: tuple[int, int]) -> str:
-    """Return the first reason why a protocol does not stand for choice."""
+    """Return the first reason why a protocol cannot be recommended."""
     if entry.guarantee != "causal":
         return f"it guarantees {entry.guarantee} order, not causal order" if entry.guarantee != "none" else "no order"
     if unmet := _unmet(entry, findings):

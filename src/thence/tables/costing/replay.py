@@ -9,10 +9,10 @@ never holds a copy.
 - A copy is *held* if it is not delivered at its arrival: for want of other messages, or because the protocol let it
   leave its sender only later. How long: in rows of its destination, and in seconds where every row has a time.
 - A message is *deferred* if no copy of it leaves at its `send` row; counted in rows of its sender, and in seconds.
-- What is still held or deferred at the end is *stuck*: for ever if the run was over, for a while if it was cut
+- What is still held or deferred at the end is *stuck*: forever if the run was over, for a while if it was cut
   there. What the trace never received is not.
 - The first half of a run is warm-up, in which stamps fill. A run with fewer than `ENOUGH` messages or deliveries is
-  *short*: stamps begin anew in each, and it is over before they are warm.
+  *short*: stamps start empty in each, and it is over before they are warm.
 
 Departures from what would really happen: processes send when they did, whatever the protocol holds back there, and
 a copy that leaves late still arrives when it did, if it has left by then.
@@ -53,7 +53,7 @@ class Cost:
     reason: str | None = None
     """why it was refused or failed, or the first thing that is stuck"""
     runs: int = 0
-    """runs and labels, in each of which stamps begin anew"""
+    """runs and labels; stamps start empty in each"""
     messages: int = 0
     short_messages: int = 0
     """those of runs and labels that are short"""
@@ -120,7 +120,7 @@ def replay_run(rows: Sequence[Event], protocol: str, roster: Roster, *, options:
 
 
 def has_arrivals(rows: Iterable[Event]) -> bool:
-    """Tell whether there are deliveries, and each has a `receive` row of its copy before it."""
+    """Return whether there are deliveries, and each has a `receive` row of its copy before it."""
     received: set[tuple[str | None, str]] = set()
     any_delivery = False
     for event in rows:

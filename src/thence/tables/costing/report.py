@@ -59,7 +59,7 @@ class CostReport:
         return bool(self.runs) and not self.quarantine and all(run["verdict"] == "causal" for run in self.runs)
 
     def close(self) -> None:
-        """Let go of what is held: nothing in this process. On Spark, frames."""
+        """Release what is behind the result: on Spark its frames, in this process nothing."""
 
     def __enter__(self) -> Self:
         return self

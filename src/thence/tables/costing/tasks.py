@@ -17,7 +17,7 @@ import pyarrow as pa
 from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
 from thence.tables.contract.row_validity import event_of
-from thence.tables.contract.spark_to_arrow_types import schema_of_types
+from thence.tables.contract.spark_to_arrow_types import ddl_of_types, schema_of_types
 from thence.tables.costing.prepare import head_of, prepare, replayed
 from thence.tables.costing.replay import Cost
 from thence.tables.costing.traffic import Profile
@@ -29,7 +29,7 @@ _TYPES = {"int": "bigint", "int | None": "bigint", "float | None": "double", "bo
 
 
 def _columns(of: type[Profile | Cost], *, without: str) -> dict[str, str]:
-    """Return the fields of a dataclass of totals but one as columns; what is no number and no flag is a text."""
+    """Return all fields of a dataclass of totals but one as columns; neither numbers nor flags: texts."""
     return {each.name: _TYPES.get(str(each.type), "string") for each in fields(of) if each.name != without}
 
 
@@ -37,16 +37,12 @@ _PROFILE = _columns(Profile, without="findings") | {"processes": "int"}
 _COST = _columns(Cost, without="protocol")
 
 
-def _ddl(columns: dict[str, str]) -> str:
-    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
-
-
 _PREPARED = {
     "run": "string", "label": "string", **_PROFILE, "recorded": "bigint",
     "findings": "map<string,struct<met:boolean,why:string>>", "payload": "binary",
 }  # fmt: skip
 _COSTS = {"run": "string", "label": "string", "verdict": "string", "protocol": "string"} | _COST
-PREPARED, COSTS = _ddl(_PREPARED), _ddl(_COSTS)
+PREPARED, COSTS = ddl_of_types(_PREPARED), ddl_of_types(_COSTS)
 _PREPARED_ARROW = schema_of_types(_PREPARED)
 _COSTS_ARROW = schema_of_types(_COSTS)
 

@@ -2,7 +2,7 @@
 
 *Invariant.* Columns of the payload are never converted. The output columns are those of `outcome.OUTPUT_COLUMNS`, in
 that order and with those types. Event times are seconds: numbers, timestamps (UTC where they have no zone) and ISO
-texts are understood, anything else is no time.
+texts are understood, anything else counts as no time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from thence.tables.delivery.numbering_cy import Numbering, id_flags
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
 from thence.tables.delivery.reading import Read
-from thence.tables.delivery.reading_cy import id_text, read_clock, read_explicit
+from thence.tables.delivery.reading_cy import EXACT, id_text, read_clock, read_explicit
 from thence.tables.delivery.stamp_column import StampedRows
 
 Floats = NDArray[np.float64]
@@ -131,7 +131,8 @@ def read_batch(terms: DeliveryTerms, batch: pa.RecordBatch) -> CodedRows:
     columns = terms.columns
     cause = _column(batch, columns.cause)
     if terms.by == "depends_on":
-        return _explicit(_column(batch, columns.message), cause, terms.separator)
+        message = _whole_numbers(_column(batch, columns.message))
+        return _explicit(message, _whole_numbers(cause), terms.separator)
     return _clocks(_column(batch, columns.sender), cause)
 
 
@@ -145,24 +146,36 @@ def read_stamped(terms: DeliveryTerms, batch: pa.RecordBatch) -> StampedRows:
 
 
 def _explicit(message: pa.Array, cause: pa.Array, separator: str | None) -> CodedRows:
-    flat = None if separator is not None else _flat_causes(cause)
+    flat = None if separator is not None or pa.types.is_floating(message.type) else _flat_causes(cause)
     if flat is None:
-        ids = (message.cast(pa.string()) if pa.types.is_integer(message.type) else message).to_pylist()
+        ids = message.to_pylist()
         reads = [read_explicit(*row, separator) for row in zip(ids, cause.to_pylist(), strict=True)]
-        return coded_reads(reads, [None if each is None else str(each) for each in ids])
+        return coded_reads(reads, [id_text(each) for each in ids])
     starts, causes = flat
     if len(message) + len(causes) > MOST_TOGETHER:
         raise TraceError(f"{len(message)} rows name {len(causes)} causes; a batch holds up to {MOST_TOGETHER} ids")
 
     def alone(place: int) -> str:
-        own = message[place]
-        text = own.cast(pa.string()) if pa.types.is_integer(own.type) else own
-        found = read_explicit(text.as_py(), cause[place].as_py())
+        found = read_explicit(message[place].as_py(), cause[place].as_py())
         assert isinstance(found, str)
         return found
 
     lexicon, codes, flags = _numbered(message, causes)
     return coded_explicit(lexicon, codes[: len(message)], starts, codes[len(message) :], flags, alone)
+
+
+def _whole_numbers(column: pa.Array) -> pa.Array:
+    """Return floats and decimals as whole numbers if all are, NaN as null; else the column, read row by row."""
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+        if pc.any(pc.greater_equal(pc.abs(column), float(EXACT))).as_py():
+            return column
+    elif not pa.types.is_decimal(column.type):
+        return column
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
 
 
 def _numbered(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints, array[int] | None]:
@@ -287,10 +300,8 @@ def family(kind: pa.DataType) -> Family | None:
         kind = kind.value_type
     if pa.types.is_null(kind):
         return "null"
-    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
-        return "whole number"
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "fraction"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "text"
     return None if pa.types.is_nested(kind) else "other"
@@ -299,7 +310,7 @@ def family(kind: pa.DataType) -> Family | None:
 def _flat_clocks(column: pa.Array) -> tuple[Ints, list[Field], Ints, Longs] | None:
     """Return where each clock of a column begins, the names, their codes and the counts.
 
-    None where the column is no map of whole numbers, or a count is missing: such rows are read one by one.
+    None where the column is not a map of whole numbers, or a count is missing: such rows are read one by one.
     """
     if not pa.types.is_map(column.type) or not pa.types.is_int64(column.type.item_type):
         return None
@@ -417,7 +428,7 @@ def _seconds(column: pa.Array) -> Floats:
 def in_utc(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows whose moments say UTC, wherever the session is: the moments stay, only the name of the zone goes.
 
-    Spark hands moments over in the zone of its session, and takes them back in UTC alone.
+    Spark passes timestamps in the zone of its session, and takes them back in UTC alone.
     """
     kinds = batch.schema.types
     types = [_utc(kind) for kind in kinds]

@@ -4,7 +4,7 @@
 # initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
 # C types are in coded_rows_cy.pxd, where mypy does not see them.
-"""The rows of a batch as numbers: which source each is from, and what it needs. One row more is no object more.
+"""The rows of a batch as numbers: which source each is from, and what it needs. A further row creates no object.
 
 *Invariant.* What a batch says of a row is what `reading_cy.py` says of that row alone. Where the columns do not settle
 it (`odd`), the row is read alone.

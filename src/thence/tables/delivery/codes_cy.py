@@ -28,14 +28,14 @@ try:
 except ModuleNotFoundError:
     from thence import _cython as cython
 
-from thence.tables.delivery.outcome_cy import longer
-
 if cython.compiled:
     from cython.cimports.thence.tables.delivery.coded_rows_cy import CodedRows
-    from cython.cimports.thence.tables.delivery.held_cy import Held
+    from cython.cimports.thence.tables.delivery.held_cy import NO_INTS, Held
+    from cython.cimports.thence.tables.delivery.room_cy import Room
 else:
     from thence.tables.delivery.coded_rows_cy import CodedRows
-    from thence.tables.delivery.held_cy import Held
+    from thence.tables.delivery.held_cy import NO_INTS, Held
+    from thence.tables.delivery.room_cy import Room
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -80,7 +80,7 @@ def _source() -> Source:
 
 @cython.cfunc
 def in_hole(source: Source, number: cython.longlong) -> cython.bint:
-    """Tell whether a number was given up earlier and has not come since."""
+    """Return whether a number was given up earlier and has not come since."""
     if source.holes is not None:
         for first, last in source.holes:
             if first <= number <= last:
@@ -92,9 +92,9 @@ def in_hole(source: Source, number: cython.longlong) -> cython.bint:
 class Codes(Held):
     """The codes of one key's sources, by causal order and name."""
 
-    def __init__(self, reading: Reading, remember: int | None = None) -> None:
+    def __init__(self, reading: Reading, remember: int | None = None, room: Room | None = None) -> None:
         """Know no source yet."""
-        Held.__init__(self)
+        Held.__init__(self, room)
         self.reading = reading
         self.cyclic = reading.by == "depends_on"
         self.dense = reading.dense and not self.cyclic
@@ -104,11 +104,11 @@ class Codes(Held):
         self.fresh: Any = None  # where changes are recorded: the ids delivered since the last write,
         self.gone: list[int] = []  # the fingerprints of ids forgotten since then,
         self.changed: list[int] = []  # and the sources of which something else changed
-        self.origin = array("i", [0])
+        self.origin = NO_INTS
         self.lose_all()
 
     def lose_all(self) -> None:
-        """Know no source any more."""
+        """Forget every source of this key."""
         self.orders: dict[str | None, dict[Hashable, int]] = {}
         self.holes = 0
         self.count, self.level = 1, DONE_LEVEL
@@ -123,10 +123,11 @@ class Codes(Held):
     def make_room(self, count: cython.Py_ssize_t) -> cython.void:
         """Be ready for codes below a count."""
         if count > len(self.level):
-            room: cython.Py_ssize_t = max(count, 2 * len(self.level))
-            self.level = longer(self.level, "q", room)
-            self.refs, self.row_of = longer(self.refs, "i", room), longer(self.row_of, "i", room)
-            self.watch = longer(self.watch, "i", room)
+            room: Room = self.room
+            most: cython.Py_ssize_t = max(count, 2 * len(self.level))
+            self.level = room.more_longs(self.level, most)
+            self.refs, self.row_of = room.more_ints(self.refs, most), room.more_ints(self.row_of, most)
+            self.watch = room.more_ints(self.watch, most)
 
     @cython.ccall
     def code(self, label: object, name: object) -> cython.longlong:
@@ -212,7 +213,7 @@ class Codes(Held):
         if self.cyclic and self.count == 1 and not self.orders and not self.forgotten:
             self.lexicon, self.names = rows.lexicon, None
             self.make_room(last - first + rows.start[last] - rows.start[first] + 1)
-            self.origin = array("i", bytes(4 * len(self.level)))
+            self.origin = self.room.more_ints(NO_INTS, len(self.level))
         else:
             names = rows.lexicon.names()
         for place in range(first, last):
@@ -260,7 +261,7 @@ class Codes(Held):
                 source = self.extra[code]
                 if self.level[code] > 0 and (source is None or source.holes is None):
                     self.delivered.append(code)
-        self.origin = array("i", [0])
+        self.origin = NO_INTS
 
     @cython.ccall
     def tidy(self) -> object:

@@ -19,7 +19,7 @@ from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 NAMES = ("run", "destination", "arrival", "message", "sender", "time", "stamp", "clock", "depends_on")
 
 
-Family = Literal["text", "whole number", "fraction", "null", "other"]
+Family = Literal["text", "number", "null", "other"]
 """What ids of a type are compared as. Widths do not matter; the ids of `other`, say UUIDs, are equal in one type."""
 
 Key = tuple[Field, ...]
@@ -57,8 +57,6 @@ class Columns:
         }
         asked = (chosen["run"], chosen["destination"]) if key is None else (key,) if isinstance(key, str) else key
         keys = tuple(spell(name) for name in asked)
-        if not keys:
-            raise MisuseError(Argument("key"), " is empty; name at least one column")
         if by != "depends_on" and chosen["destination"] not in keys:
             raise MisuseError(
                 Argument("by", by), " needs the destination in the key: a delivered clock belongs to one destination; ",
@@ -90,6 +88,14 @@ class Columns:
                 f"the table has no column {name!r}{found}", Argument(short), f" names the column of {what}"
             )
         return MisuseError(f"the table has no column {name!r}{found}", Argument("columns"), " says other names")
+
+    def lacks_causes(self, has: Iterable[str]) -> MisuseError:
+        """Return the error that says one row has no column of causes, so that it is unclear whether it has causes."""
+        found = ", ".join(map(str, has)) or "no column at all"
+        return MisuseError(
+            f"a row has no column {self.cause!r} of causes; found: {found}. A row "
+            "without causes says null there; ", Argument("columns", {"depends_on": "..."}), " names another column",
+        )  # fmt: skip
 
     @staticmethod
     def check_given(given: Mapping[str, str] | None, has: Iterable[str]) -> None:

@@ -34,6 +34,7 @@ else:
 if TYPE_CHECKING:
     from thence.tables.delivery.outcome_cy import Outcome
     from thence.tables.delivery.reading import Reading
+    from thence.tables.delivery.room_cy import Room
 
 QUARANTINED = cython.declare(cython.int, KINDS.index(Kind.QUARANTINED))
 
@@ -42,9 +43,9 @@ QUARANTINED = cython.declare(cython.int, KINDS.index(Kind.QUARANTINED))
 class Completion(Sources):
     """The started rows of one key by ticket, and what each end of a handler does to the rows behind it."""
 
-    def __init__(self, reading: Reading, remember: int | None = None) -> None:
+    def __init__(self, reading: Reading, remember: int | None = None, room: Room | None = None) -> None:
         """Meet causes when their rows leave."""
-        Sources.__init__(self, reading, remember)
+        Sources.__init__(self, reading, remember, room)
         self.started = None
         self.dead = {}  # the lowest dead-lettered number by code
         self.why = ""
@@ -62,12 +63,12 @@ class Completion(Sources):
 
     @cython.cfunc
     def cascade(self, code: cython.longlong, out: Outcomes) -> cython.void:
-        """Let go the rows that a source set free."""
+        """Release the rows that a source set free."""
         raise NotImplementedError
 
     @cython.cfunc
     def unplaced(self, row: cython.int, kind: cython.int, reason: object, out: Outcomes) -> cython.Py_ssize_t:
-        """Say that a held row leaves without a position."""
+        """Record that a held row leaves without a position."""
         raise NotImplementedError
 
     # -- a handler begins and ends ---------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ class Completion(Sources):
         return row
 
     def done(self, ticket: cython.longlong) -> list[Outcome]:
-        """Say that the handler of a started row has finished; return the rows that are free now."""
+        """Record that the handler of a started row has finished; return the rows that are free now."""
         out: Outcomes = self.begun(None)
         row: cython.int = self.stop(ticket)
         code: cython.longlong = self.row_code[row]
@@ -150,7 +151,7 @@ class Completion(Sources):
         return found
 
     def lacks_arrival(self, name: str) -> bool:
-        """Tell whether a held row waits for a cause of which nothing has arrived. Explicit causes only."""
+        """Return whether a held row waits for a cause of which nothing has arrived. Explicit causes only."""
         code: cython.longlong = self.known(None, name)
         if code < 0 or self.level[code] > 0 or self.row_of[code] or not self.watch[code]:
             return False
@@ -176,7 +177,7 @@ class Completion(Sources):
 
     @cython.cfunc
     def forget(self, label: object, code: cython.longlong) -> cython.void:
-        """Drop an id of which nothing is known any more."""
+        """Drop an id about which nothing is known any more."""
         source: Source = self.source(code)
         used: cython.bint = source.quarantined or self.refs[code] or self.row_of[code]
         if self.cyclic and self.level[code] < 1 and not used:

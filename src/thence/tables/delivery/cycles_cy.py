@@ -18,7 +18,6 @@ except ModuleNotFoundError:
     from thence import _cython as cython
 
 from thence.core.model.strong_components_cy import ALONE, number_components
-from thence.tables.delivery.outcome_cy import longer
 from thence.tables.delivery.possible_cycles import Outlook
 
 if cython.compiled:
@@ -42,6 +41,7 @@ class Cycles:
     first: cython.longlong
     end: cython.longlong
     place: cython.longlong
+    held: cython.longlong
     walked: cython.longlong
     epoch: cython.longlong
     outlook: object
@@ -61,7 +61,8 @@ class Cycles:
         """Begin with the rows from a place of a batch on, up to another; the next ticket is `first`."""
         self.first, self.coming, self.place = first, coming, place
         self.end = first + end - place
-        self.outlook = None if coming is None else Outlook(held + end - place, self.end)
+        self.outlook = None
+        self.held = held
         self.walked = 0
         self.groups = {}  # by ticket, of rows that can be on a cycle, the group that walks stay in
         return None
@@ -70,8 +71,10 @@ class Cycles:
     def of(self, sources: Codes, row: cython.int) -> list:
         """Return the held rows that are on a cycle with this one, in arrival order, or nothing."""
         ticket: cython.longlong = sources.row_ticket[row]
-        if self.outlook is None:
+        if self.coming is None:
             return self._walk(sources, row, None)
+        if self.outlook is None:
+            self.outlook = Outlook(self.held + self.end - self.first, self.end)
         if self.walked > self.outlook.patience and ticket < self.end:
             self._look(sources, ticket, self.outlook.reach(ticket))
         group = self.groups.get(ticket)
@@ -86,8 +89,8 @@ class Cycles:
         behind: list = [row]
         reached: list = []
         if len(self.causes) < len(sources.row_ticket):
-            self.causes = longer(self.causes, "q", len(sources.row_ticket))
-            self.effects = longer(self.effects, "q", len(sources.row_ticket))
+            self.causes = sources.room.more_longs(self.causes, len(sources.row_ticket))
+            self.effects = sources.room.more_longs(self.effects, len(sources.row_ticket))
         self.epoch += 1
         while before and behind and self.causes[row] != self.epoch and self.effects[row] != self.epoch:
             self._to_causes(sources, before.pop(), group, before, reached)

@@ -37,13 +37,13 @@ from thence.tables.delivery.outcome import KINDS, Kind, listed
 if cython.compiled:
     from cython.cimports.thence.tables.delivery.coded_rows_cy import CodedRows
     from cython.cimports.thence.tables.delivery.codes_cy import Source, in_hole
-    from cython.cimports.thence.tables.delivery.held_cy import HERE
+    from cython.cimports.thence.tables.delivery.held_cy import HERE, NO_DOUBLES, NO_INTS, NO_LONGS
     from cython.cimports.thence.tables.delivery.outcome_cy import Outcomes
     from cython.cimports.thence.tables.delivery.waits_cy import Waits
 else:
     from thence.tables.delivery.coded_rows_cy import CodedRows
     from thence.tables.delivery.codes_cy import Source, in_hole
-    from thence.tables.delivery.held_cy import HERE
+    from thence.tables.delivery.held_cy import HERE, NO_DOUBLES, NO_INTS, NO_LONGS
     from thence.tables.delivery.outcome_cy import Outcomes
     from thence.tables.delivery.waits_cy import Waits
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from thence.tables.delivery.outcome_cy import Outcome
     from thence.tables.delivery.policy import Policy
     from thence.tables.delivery.reading import Read, Reading
+    from thence.tables.delivery.room_cy import Room
 
 DELIVERED = cython.declare(cython.int, KINDS.index(Kind.DELIVERED))
 RELEASED = cython.declare(cython.int, KINDS.index(Kind.RELEASED))
@@ -76,16 +77,16 @@ class Rule(Waits):
     need: cython.int[::1]
     wanted: cython.longlong[::1]
 
-    def __init__(self, reading: Reading, policy: Policy, where: str = "") -> None:
-        """Start empty; `where` names the key in errors."""
-        Waits.__init__(self, reading, policy, where)
+    def __init__(self, reading: Reading, policy: Policy, where: str = "", room: Room | None = None) -> None:
+        """Start empty; `where` names the key in errors, `room` has the arrays of all keys of one owner."""
+        Waits.__init__(self, reading, policy, where, room)
         self.position = self.moment = 0
         self.after_seconds = inf if policy.after_seconds is None else policy.after_seconds
         self.after_rows, self.held_limit = policy.after_rows or FOREVER, policy.held_limit or FOREVER
         self.limited = self.after_rows < FOREVER or self.held_limit < FOREVER or self.after_seconds < inf
         self.cycles = Cycles()
         self.single = None
-        self.need, self.wanted = array("i"), array("q")
+        self.need, self.wanted = NO_INTS, NO_LONGS
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class Rule(Waits):
         place: cython.Py_ssize_t
         own: cython.longlong
         timed: cython.bint = times is not None
-        time: cython.double[::1] = memoryview(times if timed else array("d"))
+        time: cython.double[::1] = memoryview(times) if timed else NO_DOUBLES
         self.moment = moment
         self.enter(rows, first, last)
         if self.cyclic:
@@ -139,7 +140,7 @@ class Rule(Waits):
                 self._enforce(out)
         if self.cyclic:
             self.cycles.expect(0, 0, None, 0, 0)
-        self.need, self.wanted = array("i"), array("q")
+        self.need, self.wanted = NO_INTS, NO_LONGS
         self._end()
 
     @cython.cfunc
@@ -321,7 +322,7 @@ class Rule(Waits):
 
     @cython.cfunc
     def _waited(self, row: cython.int, out: Outcomes) -> cython.void:
-        """Say what the row that leaves was held for: by the batch's number, or by name."""
+        """Record what the row that leaves was held for: by the batch's number, or by name."""
         need: cython.int = self.row_needs[row]
         numbered: cython.bint = self.lexicon is not None and out.lexicon is self.lexicon
         while need:
@@ -351,7 +352,7 @@ class Rule(Waits):
 
     @cython.cfunc
     def unplaced(self, row: cython.int, kind: cython.int, reason: object, out: Outcomes) -> cython.Py_ssize_t:
-        """Say that a held row leaves without a position."""
+        """Record that a held row leaves without a position."""
         ticket: cython.longlong = self.row_ticket[row]
         place: cython.Py_ssize_t = out.add(ticket, kind, self.doubting(reason, self.row_ahead[row]))
         out.held_for[place], out.held_seconds[place] = self.rows - ticket, self.seconds(self.row_since[row])
@@ -430,7 +431,7 @@ class Rule(Waits):
     # -- what is held ----------------------------------------------------------------------------------------------
 
     def finish(self, into: Outcomes | None = None) -> list[Outcome]:
-        """Say that the rest is blocked: the input has ended. Under policy='fail' a rest is an error."""
+        """Mark the rows that are still held as blocked: the input has ended. Under policy='fail' they are an error."""
         out: Outcomes = self.begun(into)
         place: cython.Py_ssize_t
         found: dict = {}

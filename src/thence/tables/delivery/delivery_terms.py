@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns
+from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading
 
@@ -41,6 +43,21 @@ class DeliveryTerms:
         names = self.columns
         own = {"clock": [names.sender], "depends_on": [names.message]}.get(self.by, [])
         return [*names.key, names.cause, *own]
+
+    def check_columns(self, present: Collection[str], spelled: Callable[[str], str] = str.lower) -> None:
+        """Refuse a table that lacks a column, or has one that delivery adds; `spelled` says which names are alike."""
+        names = self.columns
+        for name in self.needed:
+            if name not in present:
+                raise names.lacks(name, present)
+        for name in present:
+            if spelled(name) in OUTPUT_COLUMNS:
+                raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
+        if self.policy.after_seconds is not None and names.time not in present:
+            raise MisuseError(
+                Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
+                " says another name",
+            )  # fmt: skip
 
     def reading(self) -> Reading:
         """Return a reader of causes, with nothing read yet."""

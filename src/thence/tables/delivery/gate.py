@@ -7,7 +7,7 @@
     for each in gate.map(rows, handle):             # the same with threads
         print(each.row, each.outcome, each.result)
 
-`docs/how-to/gate.md` says exactly what is promised. The rule is `delivery_rule_cy.Rule`, the one of the Orderer;
+`docs/reference/gate.md` says exactly what is promised. The rule is `delivery_rule_cy.Rule`, the one of the Orderer;
 here it is given completions (`completion_cy.py`).
 
 *Invariant.* All state changes happen under one lock and never call out while it is held: what must be called or woken
@@ -32,6 +32,7 @@ from thence.tables.delivery.outcome import KINDS, PLACED, Kind
 from thence.tables.delivery.outcome_cy import Outcome
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
+from thence.tables.delivery.room_cy import Room
 
 if TYPE_CHECKING:
     from thence.tables.delivery.gate_map import Map
@@ -101,6 +102,7 @@ class Gate:
         self.known, self.on_missing, self.on_error = known, on_missing, on_error
         self._lock = Lock()
         self._keys: dict[Key, Rule] = {}
+        self._room = Room()
         self._entries: dict[tuple[Key, int], GateEntry] = {}  # held and started rows by key and ticket
         self._failed: dict[tuple[Key, object], GateEntry] = {}
         self._ready: deque[GateEntry] = deque()
@@ -169,7 +171,9 @@ class Gate:
         with self._lock:
             found = self._named(id, key)
             if not found:
-                raise MisuseError(f"{id} has not failed; a failed row can be dead-lettered: {self._failures()}")
+                raise MisuseError(
+                    f"{id!r} is not a failed row, and only failed rows can be dead-lettered; {self._failures()}"
+                )
             for entry in found:
                 reason = f"behind {entry.id}, which was dead-lettered"
                 self._settle(entry, Kind.QUARANTINED.value, entry.rule.dead_letter(entry.ticket, reason))
@@ -264,7 +268,7 @@ class Gate:
         self._call()
 
     def may_ask(self) -> bool:
-        """Tell whether the caller must ask for ids now: one caller at a time, until `misses` returns nothing."""
+        """Return whether the caller must ask for ids now: one caller at a time, until `misses` returns nothing."""
         with self._lock:
             if self._asking or not self._missed:
                 return False
@@ -358,6 +362,8 @@ class Gate:
         row, names = entry.row, self.columns
         if not isinstance(row, Mapping):
             raise MisuseError(f"a row is a mapping of columns to values; {row!r:.60} is a {type(row).__name__}")
+        if self.by == "depends_on" and names.cause not in row:
+            raise names.lacks_causes(row)
         key = entry.key = tuple([row.get(name) for name in names.key])
         rule = entry.rule = self._rule(key)
         message = row.get(names.message)
@@ -464,7 +470,7 @@ class Gate:
         rule = self._keys.get(key)
         if rule is None:
             reading = Reading(self.by, self.rosters, separator=self.separator)
-            rule = self._keys[key] = Rule(reading, self.policy, self.columns.where(key))
+            rule = self._keys[key] = Rule(reading, self.policy, self.columns.where(key), self._room)
             rule.by_completion()
         return rule
 
@@ -476,7 +482,8 @@ class Gate:
         return [entry for entry in self._failed.values() if entry.id == name and entry.key in keys]
 
     def _failures(self) -> str:
-        return ", ".join(entry.id for entry in self._failed.values()) or "no row has failed"
+        failed = ", ".join(entry.id for entry in self._failed.values())
+        return f"failed: {failed}" if failed else "no row has failed"
 
 
 def _check(by: By, asks: bool, concurrency: int, held_limit: int | None, on_error: OnError) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thence.errors import MisuseError, TraceError
 from thence.tables.delivery.gate_entry import GateEntry
-from thence.tables.delivery.gate_turn import fetched, fetched_here
+from thence.tables.delivery.gate_turn import fetched, rows_here
 from thence.tables.delivery.outcome import Kind
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class Map:
         rows: list[Fields] = []
         try:
             while ids := self.gate.misses():
-                rows += fetched_here(self.gate, ids)
+                rows += rows_here(self.gate, ids)
             events.put(CausesAsked(rows))
         except BaseException as error:
             self._unanswered(ids, error)

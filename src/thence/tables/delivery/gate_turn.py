@@ -12,7 +12,8 @@ from thence.errors import MisuseError
 from thence.tables.delivery.gate_entry import GateEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from typing import Any
 
     from thence.core.model.plain import Fields
     from thence.tables.delivery.gate import Gate, Ids
@@ -131,9 +132,22 @@ def _set(future: asyncio.Future[None]) -> None:
 async def ask_in_loop(gate: Gate) -> None:
     """Ask in the event loop until nothing is missed that was not asked for."""
     await asyncio.sleep(0)  # let the turns of this moment say what they miss: one batch
+    await _ask(gate, fetched)
+
+
+def ask(gate: Gate) -> None:
+    """Ask in this thread until nothing is missed that was not asked for."""
+
+    async def fetch(gate: Gate, ids: Ids) -> list[Fields]:
+        return rows_here(gate, ids)
+
+    _run_here(_ask(gate, fetch))
+
+
+async def _ask(gate: Gate, fetch: Callable[[Gate, Ids], Awaitable[list[Fields]]]) -> None:
     while ids := gate.misses():
         try:
-            if await fetched(gate, ids):
+            if await fetch(gate, ids):
                 raise MisuseError(BRING)
         except BaseException as error:
             gate.unanswered(ids, error)
@@ -156,27 +170,17 @@ async def fetched(gate: Gate, ids: Ids) -> list[Fields]:
     return list((await rows if inspect.isawaitable(rows) else rows) or ())
 
 
-def ask(gate: Gate) -> None:
-    """Ask in this thread until nothing is missed that was not asked for."""
-    while ids := gate.misses():
-        try:
-            if fetched_here(gate, ids):
-                raise MisuseError(BRING)
-        except BaseException as error:
-            gate.unanswered(ids, error)
-            if not isinstance(error, Exception):
-                while rest := gate.misses():
-                    gate.unanswered(rest, error)
-                raise
+def rows_here(gate: Gate, ids: Ids) -> list[Fields]:
+    """Return what `fetched` gives, in this thread."""
+    rows: list[Fields] = _run_here(fetched(gate, ids))
+    return rows
 
 
-def fetched_here(gate: Gate, ids: Ids) -> list[Fields]:
-    """Do what `fetched` does, with plain functions."""
-    coroutine = fetched(gate, ids)
+def _run_here(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine that does not wait, without an event loop."""
     try:
         coroutine.send(None)
     except StopIteration as done:
-        rows: list[Fields] = done.value
-        return rows
+        return done.value
     coroutine.close()
     raise MisuseError("known= or on_missing= is a coroutine function; threads need a plain one")

@@ -1,5 +1,7 @@
 # C types of held_cy.py, for the compiled modules that build on it.
 
+from thence.tables.delivery.room_cy cimport Room
+
 cdef int HERE
 cdef int STARTED
 cdef int GONE
@@ -9,6 +11,7 @@ cdef long long[::1] NO_LONGS
 cdef double[::1] NO_DOUBLES
 
 cdef class Held:
+    cdef Room room
     cdef readonly Py_ssize_t held
     cdef dict labels
     cdef dict waited_names
@@ -52,6 +55,7 @@ cdef class Held:
     cdef int place_of(self, long long ticket)
     cdef list places(self)
     cdef list pairs(self, int row, bint waited)
+    cdef void fill_arrays(self, object found)
     cdef object described(self, int row)
     cdef int queued(self, int root, int row, long long key)
     cdef int melded(self, int one, int other)

@@ -4,7 +4,7 @@
 # initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
 # C types are in held_cy.pxd, where mypy does not see them.
-"""The held rows of one key as entries of arrays: a row that waits is no object.
+"""The held rows of one key as entries of arrays: held rows are not objects.
 
 A row has a place in the arrays `row_...`, each of its needs one in `need_...`; place 0 stands for none, and places are
 used again. The needs of a row are a chain (`row_needs`, `need_next`), in the order in which the row names them.
@@ -25,7 +25,10 @@ try:
 except ModuleNotFoundError:
     from thence import _cython as cython
 
-from thence.tables.delivery.outcome_cy import longer
+if cython.compiled:
+    from cython.cimports.thence.tables.delivery.room_cy import Room
+else:
+    from thence.tables.delivery.room_cy import Room
 
 HERE, STARTED, GONE = 1, 2, 3  # the states of a row; started: its handler runs (`completion_cy.py`)
 
@@ -53,12 +56,33 @@ class HeldRow(NamedTuple):
     names: tuple[str, ...] = ()
 
 
+class HeldArrays(NamedTuple):
+    """All held rows as they are written, in arrival order: the fields of `HeldRow`, needs one after the other.
+
+    `own`: of the rows whose code is not -1, code, number and how many needs.
+    """
+
+    ticket: array
+    since: array
+    ahead: array
+    came: array
+    labels: list[str | None]
+    names: list[tuple[str, ...]]
+    own_code: array
+    own_number: array
+    own_needs: array
+    need_code: array
+    need_number: array
+    need_waited: array
+
+
 @cython.cclass
 class Held:
     """The held rows of one key."""
 
-    def __init__(self) -> None:
-        """Hold nothing."""
+    def __init__(self, room: Room | None = None) -> None:
+        """Hold nothing; `room` is shared by keys that live about as long."""
+        self.room = Room() if room is None else room
         self.hold_nothing()
 
     def hold_nothing(self) -> None:
@@ -78,24 +102,26 @@ class Held:
     @cython.cfunc
     def more_rows(self) -> cython.void:
         """Make room for as many rows again."""
-        room: cython.Py_ssize_t = max(4, 2 * len(self.row_ticket))
-        self.row_ticket, self.row_number = longer(self.row_ticket, "q", room), longer(self.row_number, "q", room)
-        self.row_came, self.row_key = longer(self.row_came, "q", room), longer(self.row_key, "q", room)
-        self.row_since, self.row_ahead = longer(self.row_since, "d", room), longer(self.row_ahead, "d", room)
-        self.row_code, self.row_needs = longer(self.row_code, "i", room), longer(self.row_needs, "i", room)
-        self.row_before, self.row_after = longer(self.row_before, "i", room), longer(self.row_after, "i", room)
-        self.row_child, self.row_sibling = longer(self.row_child, "i", room), longer(self.row_sibling, "i", room)
-        self.row_unmet = longer(self.row_unmet, "i", room)
-        self.row_state, self.row_queued = longer(self.row_state, "b", room), longer(self.row_queued, "b", room)
+        room: Room = self.room
+        top: cython.Py_ssize_t = max(4, 2 * len(self.row_ticket))
+        self.row_ticket, self.row_number = room.more_longs(self.row_ticket, top), room.more_longs(self.row_number, top)
+        self.row_came, self.row_key = room.more_longs(self.row_came, top), room.more_longs(self.row_key, top)
+        self.row_since, self.row_ahead = room.more_doubles(self.row_since, top), room.more_doubles(self.row_ahead, top)
+        self.row_code, self.row_needs = room.more_ints(self.row_code, top), room.more_ints(self.row_needs, top)
+        self.row_before, self.row_after = room.more_ints(self.row_before, top), room.more_ints(self.row_after, top)
+        self.row_child, self.row_sibling = room.more_ints(self.row_child, top), room.more_ints(self.row_sibling, top)
+        self.row_unmet = room.more_ints(self.row_unmet, top)
+        self.row_state, self.row_queued = room.more_chars(self.row_state, top), room.more_chars(self.row_queued, top)
 
     @cython.cfunc
     def more_needs(self) -> cython.void:
         """Make room for as many needs again."""
-        room: cython.Py_ssize_t = max(4, 2 * len(self.need_code))
-        self.need_code, self.need_number = longer(self.need_code, "i", room), longer(self.need_number, "q", room)
-        self.need_row, self.need_next = longer(self.need_row, "i", room), longer(self.need_next, "i", room)
-        self.need_before, self.need_after = longer(self.need_before, "i", room), longer(self.need_after, "i", room)
-        self.need_waited = longer(self.need_waited, "b", room)
+        room: Room = self.room
+        top: cython.Py_ssize_t = max(4, 2 * len(self.need_code))
+        self.need_code, self.need_number = room.more_ints(self.need_code, top), room.more_longs(self.need_number, top)
+        self.need_row, self.need_next = room.more_ints(self.need_row, top), room.more_ints(self.need_next, top)
+        self.need_before, self.need_after = room.more_ints(self.need_before, top), room.more_ints(self.need_after, top)
+        self.need_waited = room.more_chars(self.need_waited, top)
 
     @cython.cfunc
     def new_row(self, ticket: cython.longlong, label: object, code: cython.int, number: cython.longlong) -> cython.int:
@@ -234,6 +260,69 @@ class Held:
     def rows_held(self) -> list[HeldRow]:
         """Return all held rows, in arrival order."""
         return [self.described(row) for row in self.places()]
+
+    def arrays_held(self) -> HeldArrays:
+        """Return all held rows as columns."""
+        row: cython.int = self.head
+        need: cython.int
+        rows: cython.Py_ssize_t = 0
+        own: cython.Py_ssize_t = 0
+        needs: cython.Py_ssize_t = 0
+        while row:
+            rows += 1
+            if self.row_code[row] >= 0:
+                own += 1
+                need = self.row_needs[row]
+                while need:
+                    needs += 1
+                    need = self.need_next[need]
+            row = self.row_after[row]
+        places: list = self.places()
+        found = HeldArrays(
+            array("q", bytes(8 * rows)), array("d", bytes(8 * rows)), array("d", bytes(8 * rows)),
+            array("q", bytes(8 * rows)), [self.labels.get(place) for place in places],
+            [self.waited_names.get(place, ()) for place in places] if self.waited_names else [],
+            array("q", bytes(8 * own)), array("q", bytes(8 * own)), array("q", bytes(8 * own)),
+            array("q", bytes(8 * needs)), array("q", bytes(8 * needs)), array("q", bytes(8 * needs)),
+        )  # fmt: skip
+        if rows:
+            self.fill_arrays(found)
+        return found
+
+    @cython.cfunc
+    def fill_arrays(self, found: object) -> cython.void:
+        """Write held rows into arrays that have room for them."""
+        ticket: cython.longlong[::1] = memoryview(found.ticket)
+        since: cython.double[::1] = memoryview(found.since)
+        ahead: cython.double[::1] = memoryview(found.ahead)
+        came: cython.longlong[::1] = memoryview(found.came)
+        code: cython.longlong[::1] = memoryview(found.own_code)
+        number: cython.longlong[::1] = memoryview(found.own_number)
+        count: cython.longlong[::1] = memoryview(found.own_needs)
+        need_code: cython.longlong[::1] = memoryview(found.need_code)
+        need_number: cython.longlong[::1] = memoryview(found.need_number)
+        need_waited: cython.longlong[::1] = memoryview(found.need_waited)
+        row: cython.int = self.head
+        need: cython.int
+        at: cython.Py_ssize_t = 0
+        own: cython.Py_ssize_t = 0
+        needs: cython.Py_ssize_t = 0
+        first: cython.Py_ssize_t
+        while row:
+            ticket[at], came[at] = self.row_ticket[row], self.row_came[row]
+            since[at], ahead[at] = self.row_since[row], self.row_ahead[row]
+            if self.row_code[row] >= 0:
+                code[own], number[own], first = self.row_code[row], self.row_number[row], needs
+                need = self.row_needs[row]
+                while need:
+                    need_code[needs], need_number[needs] = self.need_code[need], self.need_number[need]
+                    need_waited[needs] = self.need_waited[need]
+                    needs += 1
+                    need = self.need_next[need]
+                count[own] = needs - first
+                own += 1
+            at += 1
+            row = self.row_after[row]
 
     @cython.cfunc
     def described(self, row: cython.int) -> object:

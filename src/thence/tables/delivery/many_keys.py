@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from thence.tables.contract.numpy_types import Longs
 from thence.tables.delivery.arrow_rows import (
-    Leaving,
     cut,
     id_texts,
     in_utc,
@@ -32,6 +31,7 @@ from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.outcome_cy import Outcomes
 from thence.tables.delivery.partition_by_key import runs
 from thence.tables.delivery.reading import Reading
+from thence.tables.delivery.room_cy import Room
 from thence.tables.delivery.rule_state import know
 from thence.tables.delivery.without_collection import without_collection
 
@@ -144,7 +144,7 @@ class ManyKeys:
 
     def __init__(self, terms: DeliveryTerms) -> None:
         """Know no key."""
-        self.terms, self.held = terms, HeldRows()
+        self.terms, self.held, self.room = terms, HeldRows(), Room()
         self.rules: dict[int, Rule] = {}
         self.refused: dict[int, str] = {}
         """Keys whose rows cannot be delivered, and why"""
@@ -159,7 +159,8 @@ class ManyKeys:
 
     def begin(self, number: int, key: Key) -> Rule:
         """Make the rule of a key that is new, and return it."""
-        rule = self.rules[number] = Rule(self.reading(), self.terms.policy, self.terms.columns.where(key))
+        where = self.terms.columns.where(key)
+        rule = self.rules[number] = Rule(self.reading(), self.terms.policy, where, self.room)
         refused = self.terms.columns.refuse(key)
         if refused is not None:
             self.refused[number] = refused
@@ -193,11 +194,11 @@ class ManyKeys:
         moment: int = 0,
         ended: Iterable[int] = (),
         carried: pa.RecordBatch | None = None,
-    ) -> pa.RecordBatch:
+    ) -> pa.RecordBatch | None:
         """Take rows, key after key by ascending number, in arrival order within each; return those that leave.
 
         `ended`: keys of which no more will come; what still waits leaves as blocked, and the key is dropped. `carried`:
-        the columns of these rows that come out; all of them if not given.
+        the columns of these rows that come out; all of them if not given. None if nothing leaves.
         """
         going: list[Going] = []
         last = frozenset(ended)
@@ -218,10 +219,17 @@ class ManyKeys:
                     self.forget(number)
                 going.append(Going(number, came, start, len(out) - before))
             del coded, stamped
-            return self._split(rows if carried is None else carried, spans, going, leaving(out))
+            return self._split(rows if carried is None else carried, spans, going, out)
 
-    def _split(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], out: Leaving) -> pa.RecordBatch:
+    def _split(
+        self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], outcomes: Outcomes
+    ) -> pa.RecordBatch | None:
         """Pick the rows that leave, and hold the others."""
+        if not len(outcomes):
+            if len(rows):
+                self._hold(rows, spans, going, np.arange(len(rows)))
+            return None
+        out = leaving(outcomes)
         number, came, start, counts = np.array(going, np.int64).reshape(-1, 4).T
         places = out.tickets + np.repeat(start - came - 1, counts)
         old = np.flatnonzero(out.tickets <= np.repeat(came, counts))
@@ -292,42 +300,39 @@ def delivered(
 
     `key`: the columns that say it; `drop`: columns that are not the caller's; `carried`: the columns that come out, all
     others if not given; `starts`: where each key begins among all rows, found by their values if not given. A key may
-    go on in the next batch: memory follows one batch and what its keys hold.
+    go on in the next batch: memory follows two batches and what their keys hold.
     """
     keys, number, taken = ManyKeys(terms), -1, 0
     last: Key | None = None
-    for batch in chain.from_iterable(cut(batch, terms.columns) for batch in batches):
+    parts = (part for batch in batches for part in cut(batch, terms.columns) if len(part))
+    for batch, following in pairwise(chain(parts, [None])):
+        assert batch is not None
         begins = runs(batch, key) if starts is None else _within(starts, taken, taken + len(batch))
         taken += len(batch)
         places = pa.array(begins)
         values = [batch.column(name).take(places).to_pylist() for name in key]
-        found: list[Key] = list(zip(*values, strict=True)) if key else [()] * len(begins)
-        if not found:
-            continue
+        found: list[Key] = list(zip(*values, strict=True)) if key else [()]
         if last is not None and same_key(found[0]) != same_key(last):
             rest = keys.end(number)
             if rest is not None:
                 yield rest
             last = None
         first = number if last is not None else number + 1
-        for place, each in enumerate(found):
-            if place or last is None:
-                number += 1
-                keys.begin(number, each)
-        last = found[-1]
-        bounds = [*begins.tolist(), len(batch)]
-        if KNOWN in batch.schema.names:
-            batch, bounds = _without_known(keys, batch, first, bounds)
-        spans = [Span(first + n, *span) for n, span in enumerate(pairwise(bounds))]
-        rows = in_utc(batch.drop_columns(list(drop)) if drop else batch)
-        only = None if carried is None else rows.select(list(carried))
-        out = keys.take(rows, spans, ended=range(first, number), carried=only)
-        if len(out):
+        with without_collection():
+            for place, each in enumerate(found):
+                if place or last is None:
+                    number += 1
+                    keys.begin(number, each)
+            last = found[-1]
+            bounds = [*begins.tolist(), len(batch)]
+            if KNOWN in batch.schema.names:
+                batch, bounds = _without_known(keys, batch, first, bounds)
+            spans = [Span(first + n, *span) for n, span in enumerate(pairwise(bounds))]
+            rows = in_utc(batch.drop_columns(list(drop)) if drop else batch)
+            only = None if carried is None else rows.select(list(carried))
+            out = keys.take(rows, spans, ended=range(first, number + (following is None)), carried=only)
+        if out is not None:
             yield out
-    if last is not None:
-        rest = keys.end(number)
-        if rest is not None:
-            yield rest
 
 
 def _within(starts: Longs, first: int, last: int) -> Longs:

@@ -47,7 +47,7 @@ class ForeignRule:
         self.tickets: dict[MessageId, int] = {}
 
     def arrive(self, ticket: int, copy: Copy) -> tuple[Decision, list[int], tuple[str, ...]]:
-        """Hand a copy over; return what became of it, the tickets that leave in order, and what it waits for."""
+        """Give the receiver a copy; return its fate, the tickets that leave in order, and what it waits for."""
         delivered: list[int] = []
         verdict: Decision = "deliver"
         waits: tuple[str, ...] = ()

@@ -33,6 +33,7 @@ from thence.tables.delivery.packed_stamps import read_together
 from thence.tables.delivery.packing import Texts, pack, unpack
 from thence.tables.delivery.policy import Policy, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
+from thence.tables.delivery.room_cy import Room
 from thence.tables.delivery.rule_state import resumed, state_of
 from thence.tables.delivery.state import decode_state as decode_state
 from thence.tables.delivery.state import encode_state as encode_state
@@ -68,12 +69,12 @@ class Orderer:
 
         Args:
             by: what rows say about their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp`
-                (thence's stamps).
+                (thence's stamps). It is `stamp` by default, unlike for `thence.deliver` and `Gate`.
             roster: the processes in order of position, for stamps.
             key: the columns whose values separate independent orders; (run, destination) if not given.
             columns: your names for columns of the contract, as in `{"message": "event_id"}`.
             separator: what stands between the ids where one text names several causes.
-            policy: `wait` (for ever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its
+            policy: `wait` (forever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its
                 own limits.
             after_rows: with `release` and `fail`: how many later rows of the key may arrive while a row is held.
             after_seconds: with `release` and `fail`: how far the event time of the key may advance while a row is held.
@@ -97,6 +98,7 @@ class Orderer:
             check_known(by)
         self.known = known
         self.keys: dict[Key, Rule] = {}
+        self._room = Room()
         self._held: dict[Key, dict[int, Fields]] = {}
         self._wanted: dict[Key, dict[str, None]] = {}  # ids to ask for
         self._asked: dict[Key, set[str]] = {}  # ids that `known` did not name
@@ -279,9 +281,8 @@ class Orderer:
         ):
             key: Key = tuple(json.loads(text))
             state, extra, _ = decode_state(columns["blobs"][span])
-            rule = resumed(
-                state, Reading(self.by, self.rosters, separator=self.separator), self.policy, self.columns.where(key)
-            )
+            reading = Reading(self.by, self.rosters, separator=self.separator)
+            rule = resumed(state, reading, self.policy, self.columns.where(key), self._room)
             _, rows = unpack(extra)
             parts = spans(rows.get("length", ()))
             self.keys[key] = rule
@@ -291,9 +292,8 @@ class Orderer:
     def _rule(self, key: Key) -> Rule:
         rule = self.keys.get(key)
         if rule is None:
-            rule = self.keys[key] = Rule(
-                Reading(self.by, self.rosters, separator=self.separator), self.policy, self.columns.where(key)
-            )
+            reading = Reading(self.by, self.rosters, separator=self.separator)
+            rule = self.keys[key] = Rule(reading, self.policy, self.columns.where(key), self._room)
             self._held[key] = {}
         return rule
 

@@ -27,6 +27,8 @@ class Kind(StrEnum):
 KINDS: tuple[str, ...] = tuple(kind.value for kind in Kind)
 PLACED: frozenset[str] = frozenset({Kind.DELIVERED, Kind.RELEASED, Kind.LATE})
 """The outcomes that have a position."""
+UNPLACED: frozenset[str] = frozenset(KINDS) - PLACED
+"""The others: a row of an earlier delivery with one of these does not count as delivered."""
 
 OUTPUT_COLUMNS: Mapping[str, str] = {
     "outcome": "string",

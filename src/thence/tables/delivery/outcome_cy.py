@@ -33,7 +33,7 @@ class Outcome:
     """
 
     def __init__(self) -> None:
-        """Say nothing yet."""
+        """Start with every field empty."""
         self.ticket = self.kind = self.position = self.held_for = 0
         self.waited_for: Sequence[str] = NOTHING
         self.missing: Sequence[str] = NOTHING
@@ -78,10 +78,10 @@ class OutcomeColumns(NamedTuple):
 @cython.final
 @cython.cclass
 class Outcomes:
-    """Outcomes in the order in which rows leave, as columns that grow: a row that is simply delivered is no object."""
+    """Outcomes in the order in which rows leave, as growing columns: rows that are simply delivered need no object."""
 
     def __init__(self, room: int = 4, lexicon: object = None) -> None:
-        """Say nothing yet; `lexicon` names the causes of a batch by number."""
+        """Start without rows; `lexicon` names the causes of a batch by number."""
         self.lexicon = lexicon
         self.waited_start = array("i", bytes(8))
         self.ticket = self.position = self.held_for = array("q")
@@ -110,7 +110,7 @@ class Outcomes:
 
     @cython.cfunc
     def add(self, ticket: cython.longlong, kind: cython.int, reason: object) -> cython.Py_ssize_t:
-        """Say that a row leaves; return its place here, of which more may be said."""
+        """Add a row that leaves; return its place here, to which details can be added."""
         place: cython.Py_ssize_t = self.count
         if place == len(self.ticket):
             self._grow(2 * place)
@@ -125,7 +125,7 @@ class Outcomes:
 
     @cython.cfunc
     def waits_for(self, number: cython.int) -> cython.void:
-        """Say that the last row waited for a cause, by its number in the lexicon."""
+        """Record a cause that the last row waited for, by its number in the lexicon."""
         if self.waits == len(self.waited):
             self.waited = longer(self.waited, "i", 2 * self.waits)
         self.waited[self.waits] = number
@@ -134,7 +134,7 @@ class Outcomes:
 
     @cython.cfunc
     def waits_for_text(self, text: object) -> cython.void:
-        """Say that the last row waited for a cause, by name."""
+        """Record a cause that the last row waited for, by name."""
         self.texts.append(text)
         self.waits_for(-len(self.texts))
 

@@ -70,17 +70,17 @@ def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Longs:
 
 def codes(columns: Sequence[pa.Array]) -> Longs:
     """Return a number for each row, the same for rows that are alike, in the order in which they come first."""
-    first, *others = columns
-    code, _ = _encoded(first)
-    for values in others:
-        more, count = _encoded(values)
-        code = _by_first(code * count + more)
+    encoded = [_encoded(values) for values in columns]
+    code, _ = encoded[0]
+    separating = [each for each in encoded if each[1] > 1]  # a column of one value separates nothing
+    for place, (more, count) in enumerate(separating):
+        code = _by_first(code * count + more) if place else more
     return code
 
 
 def _encoded(values: pa.Array) -> tuple[Longs, int]:
     """Return values as numbers in the order in which they come first, and how many there are."""
-    coded = pc.dictionary_encode(values, null_encoding="encode")
+    coded = values.dictionary_encode("encode")
     return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(coded.dictionary)
 
 

@@ -1,6 +1,6 @@
 """What to do about a cause that does not come: a choice of the caller, driven by rows in the order of arrival.
 
-Invariant: `wait` holds for ever. `release` lets a row go once `after_rows` later rows of its key have arrived, or once
+Invariant: `wait` holds forever. `release` lets a row go once `after_rows` later rows of its key have arrived, or once
 the event time of its key has moved on by `after_seconds` since it came; the causes it goes without are named. `fail`
 raises at the same points instead, and, where the input ends, for whatever is still held. Nothing here reads a clock:
 the same rows give the same outcomes in a batch, in a stream and in plain Python.
@@ -40,10 +40,13 @@ class PolicyLimits(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do about causes that do not come, and how much is kept of a key; see the module text."""
+    """What to do about causes that do not come, and how much is kept of a key.
+
+    `release` lets a row go without its missing causes, which are named in its column `missing`; `fail` raises
+    instead."""
 
     name: PolicyName = "wait"
-    """`wait` (for ever), `release` or `fail` when one of the next two limits is reached"""
+    """`wait` (forever), `release` or `fail` when one of the next two limits is reached"""
     after_rows: int | None = None
     """how many later rows of the key may arrive while a row is held"""
     after_seconds: float | None = None

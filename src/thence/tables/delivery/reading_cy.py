@@ -1,7 +1,7 @@
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,return-value,operator,index,assignment,arg-type"
-"""From explicit causes and clocks to the rule, one row.
+"""Reads the explicit causes or the clock of one row.
 
-*Invariant.* Nothing here raises for what stands in a row: an unusable row gives the sentence that says why. Batches are
+*Invariant.* Nothing here raises because of a row's content: for an unusable row the reason is returned. Batches are
 read in `coded_rows_cy.py`, with the same answers.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 try:
     import cython
@@ -18,6 +19,8 @@ except ModuleNotFoundError:
 from thence.core.model.plain import Field
 
 NO_MESSAGE = "no message id"
+EXACT = 2**53
+"""Below it every whole number is a float of its own"""
 
 
 # -- explicit causes ---------------------------------------------------------------------------------------------------
@@ -54,14 +57,26 @@ def nested(text: str) -> list | dict | None:
 
 
 def id_text(value: Field) -> str | None:
-    """Return an id as the text that it is compared by; None for null, NaN and an empty text."""
+    """Return an id as the text that it is compared by; None for null, NaN and an empty text.
+
+    2.0 is the whole number 2: pandas turns a column of whole numbers into floats where values are missing.
+    """
     if isinstance(value, str):
         return value or None
     if value is None or value != value:
         return None
+    if isinstance(value, float | Decimal) and _is_whole(value):
+        return str(int(value))
     if isinstance(value, bool | list | tuple | Mapping):
         return _json(value)
     return str(value)
+
+
+def _is_whole(value: float | Decimal) -> bool:
+    """Say whether a number is whole and, if it is a float, has lost no digits."""
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) < EXACT
+    return value.is_finite() and value == value.to_integral_value()
 
 
 def _json(value: object) -> str:
@@ -75,7 +90,9 @@ def _explicit(message: object, causes: list) -> object:
         return NO_MESSAGE
     if own[0] in "[{" and (inner := nested(own)) is not None:
         return f"the message id is {_json(inner):.60}; one text or number is accepted"
-    whole: cython.bint = type(message) is int
+    if isinstance(message, float) and abs(message) >= EXACT:
+        return f"the message id {own} is a float that has lost digits"
+    whole: cython.bint = isinstance(message, int) or (isinstance(message, float) and _is_whole(message))
     names: list = []
     for cause in causes:
         name: str | None = cause if type(cause) is str and cause else id_text(cause)
@@ -83,8 +100,9 @@ def _explicit(message: object, causes: list) -> object:
             continue
         if name[0] in "[{" and (inner := nested(name)) is not None:
             return f"a cause is {_json(inner):.60}; one id or an array of ids is accepted"
-        if whole and type(cause) is float:
-            return f"cause {cause} is a float, the message id {own} an int: they are never equal"
+        if whole and isinstance(cause, float) and not _is_whole(cause):
+            why = "has lost digits" if cause.is_integer() else "is a fraction"
+            return f"cause {cause} {why}, and the message id {own} is a whole number: they are never equal"
         names.append(name)
     if len(names) > 1:
         names = list(dict.fromkeys(names))

@@ -6,25 +6,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import chain
 from math import isnan, nan
 from typing import Any
 
 from thence.core.model.plain import Field
 from thence.tables.delivery.codes_cy import DONE
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.held_cy import HeldRow
+from thence.tables.delivery.held_cy import HeldArrays, HeldRow
 from thence.tables.delivery.member_rule import ForeignRule
 from thence.tables.delivery.packing import Texts
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import Reading
+from thence.tables.delivery.room_cy import Room
 from thence.tables.delivery.state import (
     HeldColumns,
     OrderColumns,
     SourceColumn,
     State,
     agree,
-    floats,
     ints,
     reading_terms,
     spans,
@@ -45,7 +44,7 @@ def state_of(rule: Rule) -> State:
         state.orders.append(OrderColumns(label, receiver=receiver.dump(), me=receiver.receiver.me))
     for label, sources in rule.orders.items():
         state.orders.append(_order(label, sources, rule))
-    state.held = _held_rows(rule, rule.rows_held())
+    state.held = _held_rows(rule, rule.arrays_held())
     return state
 
 
@@ -82,37 +81,34 @@ def _sources(rule: Rule, values: list[Hashable]) -> SourceColumn:
     return ints(values) if rule.reading.by == "stamp" else Texts.of(values)  # type: ignore[arg-type]
 
 
-def _held_rows(rule: Rule, rows: list[HeldRow]) -> HeldColumns:
-    """Return held rows as columns."""
-    if not rows:
+def _held_rows(rule: Rule, rows: HeldArrays) -> HeldColumns:
+    """Return held rows as columns of a state."""
+    if not rows.ticket:
         return HeldColumns()
     places = {label: place for place, label in enumerate([*rule.foreign, *rule.orders])}
-    own = [row for row in rows if row.code >= 0]
-    needs = list(chain.from_iterable(row.needs for row in own))
-    waited = chain.from_iterable(row.waited for row in own)
-    foreign = ["\0".join(["", *row.names]) for row in rows] if rule.foreign else []
+    names = rows.names or [()] * len(rows.ticket)
     return HeldColumns(
-        ints(row.ticket for row in rows),
-        ints(places[row.label] for row in rows),
-        floats(row.since for row in rows),
-        floats(row.ahead for row in rows),
-        ints(row.came for row in rows),
-        Texts.of(foreign),
-        _sources(rule, [rule.text(row.code) for row in own]),
-        ints(row.number for row in own),
-        ints(len(row.needs) for row in own),
-        _sources(rule, [rule.text(code) for code, _ in needs]),
-        ints(number for _, number in needs),
-        ints(waited),
+        rows.ticket,
+        ints([places[label] for label in rows.labels]),
+        rows.since,
+        rows.ahead,
+        rows.came,
+        Texts.of(["\0".join(["", *each]) for each in names] if rule.foreign else []),
+        _sources(rule, list(map(rule.text, rows.own_code))),
+        rows.own_number,
+        rows.own_needs,
+        _sources(rule, list(map(rule.text, rows.need_code))),
+        rows.need_number,
+        rows.need_waited,
     )
 
 
 # -- back --------------------------------------------------------------------------------------------------------------
 
 
-def resumed(state: State, reading: Reading, policy: Policy, where: str = "") -> Rule:
+def resumed(state: State, reading: Reading, policy: Policy, where: str = "", room: Room | None = None) -> Rule:
     """Return the rule that a state describes."""
-    rule = Rule(agree(state, reading), policy, where)
+    rule = Rule(agree(state, reading), policy, where, room)
     rule.rows, rule.position = state.rows, state.position
     rule.now, rule.began, rule.doubted = (
         nan if each is None else each for each in (state.now, state.began, state.doubted)

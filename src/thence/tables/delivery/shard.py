@@ -117,8 +117,13 @@ class Shard(ManyKeys):
         rule.fresh = []
         return rule
 
-    def arrive(self, rows: pa.RecordBatch, order: Sequence[str], drop: Sequence[str], moment: int) -> pa.RecordBatch:
-        """Take rows in any order; `order` says the order of arrival, and `drop` columns that are not the caller's."""
+    def arrive(
+        self, rows: pa.RecordBatch, order: Sequence[str], drop: Sequence[str], moment: int
+    ) -> pa.RecordBatch | None:
+        """Take rows in any order; `order` says the order of arrival, and `drop` columns that are not the caller's.
+
+        Return those that leave; None if nothing leaves.
+        """
         columns = [rows.column(name) for name in self.keys.names]
 
         def numbered(firsts: Longs) -> Longs:

@@ -1,7 +1,7 @@
-"""The state of a stream divided anew into another number of shards.
+"""The state of a stream divided into another number of shards.
 
 *Invariant.* A key moves with everything its segments say of it, and nothing is decided again: the rule answers every
-further row as it would have answered without the move. Numbers of keys are given anew, since two shards that become one
+further row as it would have answered without the move. Keys are renumbered, since two shards that become one
 may use the same ones. A shard may look at its keys earlier than it had to: its timer is the earliest of those it is
 made from.
 """

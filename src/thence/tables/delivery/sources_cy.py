@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 LISTED = 100
 """How many missing numbers of one source are listed one by one; a clock may claim any number."""
 STALE = 64
-"""How many entries of rows that have left a heap may have, beyond as many as there are rows, before it is made anew."""
+"""How many entries of rows that have left a heap may have, beyond as many as there are rows, before it is rebuilt."""
 
 
 @cython.cclass
@@ -66,7 +66,7 @@ class Sources(Codes):
 
     @cython.cfunc
     def repeat(self, source: Source | None, code: cython.longlong, number: cython.longlong) -> object:
-        """Say why a row is a duplicate, or None."""
+        """Return why a row is a duplicate, or None."""
         if self.held_at(source, code, number):
             return "it is held already"
         if source is not None:
@@ -319,7 +319,7 @@ class Sources(Codes):
 
     @cython.cfunc
     def lacks(self, code: cython.longlong, number: cython.longlong) -> cython.bint:
-        """Tell whether a need has not come, wholly or in part, whether it was given up or not."""
+        """Return whether a need has not come, wholly or in part, whether it was given up or not."""
         source: Source = self.extra[code]
         if self.level[code] < number:
             return True

@@ -116,7 +116,7 @@ def encode_state(state: State, extra: bytes = b"", about: Row | None = None) -> 
 
 
 def _is(value: SourceColumn | Floats | str | bytes | int | None) -> bool:
-    """Tell whether something is a column, and not an empty one: those are left out."""
+    """Return whether something is a column, and not an empty one: those are left out."""
     return value is not None and not isinstance(value, str | int) and len(value) > 0
 
 

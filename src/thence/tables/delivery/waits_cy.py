@@ -33,15 +33,16 @@ else:
 if TYPE_CHECKING:
     from thence.tables.delivery.policy import Policy
     from thence.tables.delivery.reading import Reading
+    from thence.tables.delivery.room_cy import Room
 
 
 @cython.cclass
 class Waits(Completion):
     """The event time of one key, and why its rows are held."""
 
-    def __init__(self, reading: Reading, policy: Policy, where: str = "") -> None:
+    def __init__(self, reading: Reading, policy: Policy, where: str = "", room: Room | None = None) -> None:
         """Know no time yet; `where` names the key in errors."""
-        Completion.__init__(self, reading, policy.remember)
+        Completion.__init__(self, reading, policy.remember, room)
         self.policy, self.where, self.counted = policy, where, reading.by == "clock"
         self.rows = 0
         self.now = self.began = self.doubted = nan
@@ -101,7 +102,7 @@ class Waits(Completion):
 
     @cython.cfunc
     def explained(self, row: cython.int, found: dict) -> object:
-        """Say what a held row waits for; `found` holds the roots that are known."""
+        """Return what a held row waits for; `found` holds the roots that are known."""
         ticket: cython.longlong = self.row_ticket[row]
         if self.row_code[row] < 0:
             missing = self.foreign[self.labels.get(row)].missing(ticket)
@@ -118,7 +119,7 @@ class Waits(Completion):
 
     @cython.cfunc
     def about(self, row: cython.int, root: object, need: tuple, blocker: str) -> str:
-        """Say what is known of a blocker; also where a clock seems to count messages that do not come here."""
+        """Describe what is known about a blocker, and clocks that seem to count messages that do not come here."""
         source: Source = self.source(need[0])
         if root is None:
             return "these causes wait for each other"

@@ -1,10 +1,6 @@
-"""One run under one label, indexed for walking along causes and effects; and vector clocks over its rows.
+"""Rows of a run in an order in which causes come first, and vector clocks over them, for events as objects.
 
-Invariant: rows of one process follow each other by `index`, a delivery follows the send of its message, and nothing
-else is a step. `receive` rows stand in the order of their process but carry nothing, so walks leave them out.
-
-The judge of what happened before what is `thence.core.model.order`; this is the quick form of it for one question
-at a time, and is tested against it.
+Invariant: rows of one process follow each other by `index`, and a delivery or receipt follows the send of its message.
 """
 
 from __future__ import annotations
@@ -17,75 +13,6 @@ from dataclasses import replace
 from thence.core.model.events import Event, order_of
 from thence.core.model.order import by_run, usable
 from thence.errors import TraceError
-
-CausalPosition = tuple[str, int]
-"""A process and a position, from 0, among its rows that carry causality."""
-
-
-class Causality:
-    """Usable rows of one run and one label (`thence.core.model.order.usable` and `by_label` give them)."""
-
-    def __init__(self, events: Iterable[Event]) -> None:
-        """Take rows whose every delivery has its send."""
-        self.rows: dict[str, list[Event]] = defaultdict(list)
-        self.send: dict[str, CausalPosition] = {}
-        self.deliveries: dict[str, list[CausalPosition]] = defaultdict(list)
-        for event in events:
-            if event.kind != "receive":
-                self.rows[event.process].append(event)
-        for process, rows in self.rows.items():
-            rows.sort(key=lambda event: event.index)
-            for position, event in enumerate(rows):
-                if event.kind == "send" and event.message is not None:
-                    self.send[event.message] = (process, position)
-                elif event.kind == "deliver" and event.message is not None:
-                    self.deliveries[event.message].append((process, position))
-
-    def event(self, place: CausalPosition) -> Event:
-        """Return the row at a place."""
-        return self.rows[place[0]][place[1]]
-
-    def future(self, start: CausalPosition) -> dict[str, int]:
-        """Return, for each process that the row at `start` reaches, the first position it reaches there."""
-        first: dict[str, int] = {start[0]: start[1]}
-        scanned: dict[str, int] = {}
-        waiting = [start]
-        while waiting:
-            process, position = waiting.pop()
-            end = scanned.get(process, len(self.rows[process]))
-            scanned[process] = min(position, end)
-            for event in self.rows[process][position:end]:
-                if event.kind == "send" and event.message is not None:
-                    for other, there in self.deliveries.get(event.message, ()):
-                        if there < first.get(other, len(self.rows[other])):
-                            first[other] = there
-                            waiting.append((other, there))
-        return first
-
-    def past(self, end: CausalPosition) -> dict[str, int]:
-        """Return, for each process that reaches the row at `end`, the last position it is reached from."""
-        last: dict[str, int] = {end[0]: end[1]}
-        scanned: dict[str, int] = {}
-        waiting = [end]
-        while waiting:
-            process, position = waiting.pop()
-            start = scanned.get(process, -1) + 1
-            scanned[process] = max(position, start - 1)
-            for event in self.rows[process][start : position + 1]:
-                if event.kind == "deliver" and event.message is not None:
-                    other, there = self.send[event.message]
-                    if there > last.get(other, -1):
-                        last[other] = there
-                        waiting.append((other, there))
-        return last
-
-    def delivered(self, process: str) -> dict[str, int]:
-        """Return the messages delivered at a process in order, each with its first position."""
-        found: dict[str, int] = {}
-        for position, event in enumerate(self.rows.get(process, ())):
-            if event.kind == "deliver" and event.message is not None:
-                found.setdefault(event.message, position)
-        return found
 
 
 def causal_order(events: Sequence[Event]) -> list[Event]:

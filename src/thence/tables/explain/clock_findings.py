@@ -65,7 +65,7 @@ class ClockAudit:
 
 
 def executions(events: Iterable[ClockEvent]) -> list[list[ClockEvent]]:
-    """Part events into executions.
+    """Divide events into executions.
 
     Where a delimiter names them, each name in each file is one. Without a delimiter a file is one, and files
     that share no host are parts of one: GoVector writes a file for each process.

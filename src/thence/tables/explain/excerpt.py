@@ -39,7 +39,7 @@ class Excerpt:
     processes: frozenset[str] | None = None
 
     def holds(self, event: Event) -> bool:
-        """Tell whether a row meets all conditions."""
+        """Return whether a row meets all conditions."""
         return (
             (self.run is None or event.run == self.run)
             and (self.processes is None or event.process in self.processes)

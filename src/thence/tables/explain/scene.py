@@ -23,7 +23,7 @@ RowId = tuple[str, int]
 Origin = tuple[str, int]
 """Where a row was read: the file, and the line (in Parquet the row), counted from 1."""
 
-What = Literal["violation", "undelivered", "duplicate", "misdelivered", "quarantine", "failure"]
+What = Literal["violation", "undelivered", "duplicate", "misdelivered", "quarantine", "failure", "span", "orphan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Finding:
 
     @property
     def violation(self) -> bool:
-        """Tell whether it says that something was delivered too early."""
+        """Return whether it says that something was delivered too early."""
         return self.early is not None and self.message is not None
 
     def messages(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """A trace as a log that ShiViz opens: host and vector clock on one line, the event's text on the next.
 
 Invariant: Clocks count every row of a process, and one clock is below another exactly where the one row happened
-before the other. The viewer wants each host to count 1, 2, 3, ...; a slice is therefore counted anew, each
+before the other. The viewer wants each host to count 1, 2, 3, ...; a slice is therefore renumbered, each
 component saying how many rows *of the slice* are known, which keeps that relation.
 
 The first line is the regular expression, the second the delimiter: where the viewer looks for them. Each run,
@@ -19,9 +19,9 @@ from typing import IO
 
 from thence.core.model.events import Event
 from thence.core.model.order import RejectedRow, by_label, by_run, usable
-from thence.tables.explain.around import around as slice_around
 from thence.tables.explain.causality import causal_order, vector_clocks
 from thence.tables.explain.clock_findings import executions
+from thence.tables.export.around import around as slice_around
 from thence.tables.files.patterns import DELIMITER, EVENT
 from thence.tables.files.shiviz import ClockEvent
 from thence.tables.files.source import open_to_write

@@ -1,7 +1,7 @@
 """Tables of arrivals in files: which files, of which format, with which rosters; and their rows as one Arrow table.
 
 Invariant: files are found and their formats recognised as for traces; one format at a time. In JSON lines a stamp is
-base64, a clock an object, and the first line of a file may say the `roster`. A line that is no JSON object is a row
+base64, a clock an object, and the first line of a file may say the `roster`. A line that is not a JSON object is a row
 without anything in it but its text, in the column that Spark calls `_corrupt_record`, and delivery quarantines it; a
 reader in this process also says where it stands (`unread`). A column of that name that the files have is the user's
 own.
@@ -13,7 +13,7 @@ import base64
 import binascii
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,9 @@ from thence.core.model.plain import Row
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError, TraceError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
+from thence.tables.delivery.reading_cy import id_text
 from thence.tables.files.formats import FORMATS, RECORDS, SAY_WHICH, WHOLE, Format, Unfit, detect, find_files
+from thence.tables.files.inputs import ArrowTable
 from thence.tables.files.jsonl import parse_row
 from thence.tables.files.line_reader import LINE_LIMIT, Block, blocks, lines, lines_of
 from thence.tables.files.source import Quarantined, excerpt, first_line, open_bytes, packed_by
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from thence.tables.delivery.columns import Columns, Family
 
 ROSTER = "roster"
+SEPARATED: tuple[Format, ...] = ("csv", "tsv")
+"""Formats whose fields are texts."""
 FIRST = 1000
 """Rows of each file whose types are looked at before Spark reads them."""
 ACCEPTED_FORMATS = "JSON lines, Parquet, CSV, TSV, Arrow, Delta or Iceberg"
@@ -51,6 +55,10 @@ class ArrivalTable(NamedTuple):
     unread: list[Quarantined]
     lines: str | None
     kind: Format = "jsonl"
+
+    def input(self, columns: Columns) -> ArrowTable:
+        """Return the rows as the rule reads them."""
+        return WholeTable(self, columns) if self.kind in WHOLE else ArrowTable(self.table)
 
 
 class ArrivalFiles(NamedTuple):
@@ -117,7 +125,10 @@ def _formats(path: str, form: Format | None, kept: dict[Path, bytes], *, records
         if not isinstance(found, Unfit):
             formats[file.path] = found
         elif file.named or found.claims:
-            reason = found.reason.replace(SAY_WHICH, f"; {ACCEPTED_FORMATS} are accepted")
+            reason = found.reason.replace(
+                SAY_WHICH,
+                f"; {ACCEPTED_FORMATS} are accepted; an ending such as .csv says which; on the command line --from csv",
+            )
             raise TraceError(f"{file.path}: {reason}")
     return formats
 
@@ -155,30 +166,25 @@ def read_arrivals(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable
     from thence.tables.files.parquet_reader import footer
 
     if found.kind == "parquet":
-        try:
-            tables = [pq.ParquetFile(file, metadata=footer(str(file))).read() for file in found.files]
-        except (OSError, pa.ArrowException) as error:
-            raise TraceError(f"a file of arrivals cannot be read: {(str(error).splitlines() or [''])[0]}") from error
+        tables = []
+        for file in found.files:
+            try:
+                tables.append(pq.ParquetFile(file, metadata=footer(str(file))).read())
+            except (OSError, pa.ArrowException) as error:
+                raise TraceError(f"{file} cannot be read as Parquet: {first_line(error)}") from error
         return ArrivalTable(pa.concat_tables(tables, promote_options="permissive"), [], None)
     if found.kind in WHOLE:
-        return ArrivalTable(_read_whole(found, by, columns), [], None)
+        return ArrivalTable(_read_whole(found, by), [], None, found.kind)
     with without_collection():
         return _read_lines(found, by, columns)
 
 
 def read_known(path: str, by: By, columns: Columns) -> pa.Table:
-    """Return the table of ids at a file or folder that count as delivered; of a delivery, the rows with a position."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    """Return the table at a file or folder whose ids count as delivered."""
     from thence.tables.delivery.delivery_terms import check_known
-    from thence.tables.delivery.outcome import PLACED
 
     check_known(by)
-    found = read_arrivals(arrival_files(path), by, columns).table
-    if "outcome" not in found.column_names:
-        return found
-    return found.filter(pc.is_in(found.column("outcome"), pa.array(sorted(PLACED))))
+    return read_arrivals(arrival_files(path), by, columns).table
 
 
 def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
@@ -215,19 +221,66 @@ def _read_lines(found: ArrivalFiles, by: By, columns: Columns) -> ArrivalTable:
     return ArrivalTable(table, unread, called if unread else None, found.kind)
 
 
-def _read_whole(found: ArrivalFiles, by: By, columns: Columns) -> pa.Table:
+def _read_whole(found: ArrivalFiles, by: By) -> pa.Table:
     import pyarrow as pa
 
-    if found.kind in ("csv", "tsv") and by != "depends_on":
+    if found.kind in SEPARATED and by != "depends_on":
         raise MisuseError(
             f"{found.kind.upper()} has no form for ", Argument("by", by), "; explicit causes are accepted"
         )
-    texts = dict.fromkeys((columns.message, columns.cause, columns.sender, *columns.key), pa.string())
-    tables = [read_whole(file, found.kind, texts, found.kept.get(file)) for file in found.files]
+    tables = [read_whole(file, found.kind, None, found.kept.get(file)) for file in found.files]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise TraceError(f"the files of arrivals do not fit together: {first_line(error)}") from error
+
+
+class WholeTable(ArrowTable):
+    """Rows that were read whole: the rule reads numbers and moments from texts of CSV, which come out as they were."""
+
+    def __init__(self, arrivals: ArrivalTable, columns: Columns) -> None:
+        """Take rows."""
+        super().__init__(arrivals.table)
+        texts = (columns.message, columns.cause, columns.sender, *columns.key)
+        numbers = (columns.arrival, columns.time) if arrivals.kind in SEPARATED else ()
+        self._columns, self._typed = columns, [name for name in numbers if name not in texts]
+
+    def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
+        """Return some of its columns, with the types that the rule needs."""
+        rows = super().arrow(names, types)
+        for place, name in enumerate(rows.column_names):
+            if name in self._typed:
+                rows = rows.set_column(place, name, _typed(rows.column(place)))
+        return _without_points(rows, self._columns)
+
+
+def _typed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts as whole numbers, numbers or moments where all of them are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pc.utf8_trim_whitespace(texts)
+    for kind in (pa.int64(), pa.float64(), pa.timestamp("us", "UTC"), pa.timestamp("us")):
+        try:
+            return values.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return texts
+
+
+def _without_points(table: pa.Table, columns: Columns) -> pa.Table:
+    """Return texts with causes `2.0` as `2` where all ids are whole: so pandas writes whole numbers with gaps."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not {columns.message, columns.cause} <= set(table.column_names):
+        return table
+    ids, causes = table.column(columns.message), table.column(columns.cause)
+    for column, form in ((causes, r"^-?\d+\.0$"), (ids, r"^-?\d+$")):
+        if not (pa.types.is_string(column.type) and pc.all(pc.match_substring_regex(column, form)).as_py()):
+            return table
+    place = table.column_names.index(columns.cause)
+    return table.set_column(place, columns.cause, pc.utf8_slice_codeunits(causes, 0, -2))
 
 
 def check_types(messages: Iterable[object], causes: Sequence[object], columns: Columns) -> None:
@@ -245,16 +298,14 @@ def check_first_types(files: Iterable[Path], columns: Columns) -> None:
     check_types((row.get(columns.message) for row in rows), [row.get(columns.cause) for row in rows], columns)
 
 
-_TYPES = {"text": "string", "whole number": "bigint", "fraction": "double"}
+_TYPES = {"text": "string", "number": "bigint"}
 """What Spark calls the types of JSON."""
 
 
 def _family(values: Iterable[object]) -> Family | None:
     """Return what ids are compared as; None if there is no id among them, or of several types."""
-    names: dict[type[object], Family] = {str: "text", int: "whole number", float: "fraction"}
+    names: dict[type[object], Family] = {str: "text", int: "number", float: "number"}
     found = {names.get(type(value)) for value in values if value is not None and value != ""}
-    if found == {"whole number", "fraction"}:
-        return "fraction"
     return found.pop() if len(found) == 1 else None
 
 
@@ -347,7 +398,7 @@ def _column(values: list[object], kind: pa.DataType | None) -> pa.Array:
         return pa.array(_fitted(values, kind), kind)
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # the last of integers above 64 bits
         return pa.array([v if v is None or isinstance(v, str) else json.dumps(v) for v in values], pa.string())
 
 
@@ -377,4 +428,4 @@ def _whole(value: object) -> bool:
 
 
 def _text(value: object) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return value if isinstance(value, str) else id_text(value)

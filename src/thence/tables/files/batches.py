@@ -95,7 +95,7 @@ def _parsing(columns: tuple[Column, ...]) -> pj.ParseOptions:
 
 def _objects(block: Block) -> int:
     """Return how many lines a block has if Arrow may read them: each begins with { and ends with }, and no value in
-    them is taken by Arrow that is no JSON to us. Then no value can span lines, and as many rows as lines means one
+    them is taken by Arrow that is not JSON to us. Then no value can span lines, and as many rows as lines means one
     object a line.
     """
     data = block.data.removesuffix(b"\n").removesuffix(b"\r")

@@ -1,7 +1,7 @@
-"""Rows of the event table as Arrow has them: typed once, and the rows among them that are no events found and named.
+"""Rows of the event table as Arrow has them: typed once, and the rows among them that are not events found and named.
 
 A *batch of rows* has columns of the event table, then `file`, `line` and `reason`. An event has its columns and no
-`reason`; an unusable row has a `reason` and such columns as can be read all the same. A `line` of null means the
+`reason`; an unusable row has a `reason` and such columns as can still be read. A `line` of null means the
 file as a whole. Text columns may be dictionaries of strings.
 
 *Invariant.* `checked(rows)` refuses exactly the rows that `schema.event_of` refuses, in its words: what the columns
@@ -28,6 +28,8 @@ from thence.tables.files.source import Quarantined
 
 EVENTS = arrow_schema(EVENT_COLUMNS, nullable=True)
 """The event table, whatever its rows may lack."""
+BATCH_ROWS = 1 << 16
+"""Rows of a batch at most, unless they keep their codes."""
 _STAMP = ("message", "destinations")
 _CODED = pa.dictionary(pa.int32(), pa.string())
 _COLUMNS = {column.name: column for column in EVENT_COLUMNS}
@@ -106,6 +108,27 @@ def event_batch(
     return checked(placed_batch(typed, file, numbered(first, len(rows)), reasons, columns), needs=needs)
 
 
+def table_batches(
+    table: pa.Table, columns: Sequence[Column], file: str, first: int = 1, *, needs: bool = True, coded: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table in our names as batches of rows; `needs` and `coded` as in `event_batch`."""
+    for batch in table.to_batches(max_chunksize=None if coded else BATCH_ROWS):
+        yield event_batch(batch, columns, file, first, needs=needs, coded=coded)
+        first += len(batch)
+
+
+def located_in(rows: pa.RecordBatch) -> Iterator[Located]:
+    """Yield (row number, event) or a quarantine record for each row of a batch of rows."""
+    names = [name for name in rows.schema.names if name in _COLUMNS]
+    for row in rows.to_pylist():
+        values = {name: row[name] for name in names if row[name] is not None}
+        found = row["reason"] or event_of(values, needs=False)
+        if isinstance(found, Event):
+            yield row["line"], found
+        else:
+            yield Quarantined(row["file"], row["line"], found, left=values)
+
+
 def located(rows: pa.RecordBatch, file: str, first: int, *, needs: bool = True) -> Iterator[Located]:
     """Yield (row number, event) or a quarantine record for each row, of whatever types."""
     for number, row in enumerate(_plain_rows(rows), first):
@@ -147,13 +170,13 @@ def _typed(rows: pa.RecordBatch, columns: Sequence[Column], *, coded: bool) -> d
 
 
 def _is_coded(kind: pa.DataType) -> bool:
-    """Tell whether a column has the codes of strings, or lists of them."""
+    """Return whether a column has the codes of strings, or lists of them."""
     inner = kind.value_type if pa.types.is_list(kind) else kind
     return bool(inner == _CODED)
 
 
 def checked(rows: pa.RecordBatch, *, needs: bool = True) -> pa.RecordBatch:
-    """Return a batch of rows in which those that are no events have a reason; unless `needs`, see `event_of`."""
+    """Return a batch of rows in which those that are not events have a reason; unless `needs`, see `event_of`."""
     try:
         rows.validate(full=True)  # neither Parquet nor Spark promises that a string is UTF-8
     except pa.ArrowException:

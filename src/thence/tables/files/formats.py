@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 from thence.core.model.escape import visible
 from thence.errors import Argument, MisuseError, TraceError
-from thence.tables.contract.columns import EVENT_COLUMNS, Column
+from thence.tables.contract.columns import EVENT_COLUMNS, Column, without
 from thence.tables.files.lakehouse import TABLE_KINDS, lakehouse_format
 from thence.tables.files.record_forms import PROTOBUF, form_of
 from thence.tables.files.source import BROKEN, PACKED, first_line, open_bytes
@@ -96,6 +96,8 @@ _BINARY = f"binary data of no format known here; {_LINES}, or Parquet"
 SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
 """What is said to those who may say it."""
 
+ELSEWHERE = "use deliver for rows that name their causes; --from otlp, cloudevents or debezium reads such records"
+"""What is said of files that do not look like a recorded execution."""
 
 Parts = tuple[str | Argument, ...]
 """The parts of an error's text; see `thence.errors.MisuseError`."""
@@ -130,7 +132,7 @@ def detect(
     kept: dict[Path, bytes] | None = None,
     columns: Sequence[Column] = (),
 ) -> Format | Unfit:
-    """Return the format of a file, or what it looks like instead; `log`: what is no table is a log.
+    """Return the format of a file, or what it looks like instead; `log`: what is not a table is a log.
 
     Unless `clocks`, objects with a vector clock are a table: arrivals may have one. Unless `records`, objects in the
     form of known records are a table: the caller has named its columns. The content of a small file is put
@@ -187,7 +189,7 @@ def _by_text(text: str, *, log: bool) -> Format | Unfit:
 
 
 def _has_clocks(text: str) -> bool:
-    """Tell whether the first lines are events with vector clocks, as TLA+ validates them, and not rows of a table."""
+    """Return whether the first lines are events with vector clocks, as TLA+ validates them, and not rows of a table."""
     for line in text.split("\n", CLOCKED + 1)[:CLOCKED]:
         try:
             row = json.loads(line)
@@ -223,10 +225,12 @@ def say_which(column: Column, found: Iterable[str]) -> Parts:
     names = sorted(found)
     listed = ", ".join(map(visible, names[:LISTED_COLUMNS])) + (", ..." if len(names) > LISTED_COLUMNS else "")
     none = "" if column.required else f", or that none is, by {column.name}="
+    foreign = not _NAMES & set(names)
+    hint = f"; it does not look like a recorded execution: {ELSEWHERE}" * foreign
     return (
         f"found: {listed}; ",
         Argument("columns"),
-        f" says which of them is {column.name}, by {column.name}=NAME{none}",
+        f" says which of them is {column.name}, by {column.name}=NAME{none}{without([column], found)}{hint}",
     )
 
 
@@ -243,20 +247,20 @@ def _magic(raw: bytes) -> str | None:
 
 
 def _is_wide(raw: bytes) -> bool:
-    """Tell whether bytes, many of them zero, are text of two bytes a character."""
+    """Return whether bytes, many of them zero, are text of two bytes a character."""
     whole = raw[: len(raw) // 2 * 2]
     texts = (whole.decode(order, "replace") for order in ("utf-16-le", "utf-16-be"))
     return any(all(each.isprintable() or each.isspace() for each in text) for text in texts)
 
 
 def of_endpoint(path: Path) -> bool:
-    """Tell whether a file is one that a live endpoint keeps beside its record: configuration, keys, journal."""
+    """Return whether a file is one that a live endpoint keeps beside its record: configuration, keys, journal."""
     # a folder with a mark is one of `thence endpoint`; elsewhere a stray .toml is worth a note
     return _in_journal(path) or (path.suffix in _ENDPOINT and any(path.parent.glob(f"*{MARK}")))
 
 
 def _in_journal(path: Path) -> bool:
-    """Tell whether a file belongs to a journal: the database, what SQLite keeps beside it, or the mark."""
+    """Return whether a file belongs to a journal: the database, what SQLite keeps beside it, or the mark."""
     name = path.name.removesuffix(MARK).removesuffix("-wal").removesuffix("-shm")
     return path.with_name(name + MARK).is_file()
 
@@ -271,15 +275,13 @@ def _layout(text: str) -> str | None:
         return f"JSON printed over several lines; {_LINES}: jq -c ."
     if begins.startswith("<") and re.match(r"<(\?xml|!doctype|html)", begins, re.IGNORECASE):
         return f"XML or HTML; {_LINES}"
-    if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in first.split(";")}) > 2:
-        return "CSV with semicolons; commas or tabs are accepted"
     return None
 
 
 def _separated(text: str) -> Format | None:
     """Return whether a text whose name says nothing is CSV or TSV: its first line has names of ours."""
     first = text.lstrip().partition("\n")[0]
-    for kind, sign in (("csv", ","), ("tsv", "\t")):
+    for kind, sign in (("csv", ","), ("csv", ";"), ("tsv", "\t")):
         if "{" not in first and len(_NAMES & {part.strip(' "\r') for part in first.split(sign)}) > 2:
             return kind  # type: ignore[return-value]
     return None
@@ -297,7 +299,7 @@ def _is_json(text: str) -> bool:
 
 
 def _spans_lines(text: str, first: int) -> bool:
-    """Tell whether a text begins with an object that goes on after its first line, of this many characters."""
+    """Return whether a text begins with an object that goes on after its first line, of this many characters."""
     if text[:first].strip() == "{":
         return True
     try:

@@ -114,68 +114,59 @@ class InputTable(ABC):
         """Return an Arrow table as a table of its kind."""
 
 
+def column_values(data: Any) -> list[Any] | None:
+    """Return the values of a pandas, Polars or Narwhals Series, or of an array; None for anything else."""
+    listed = next((name for name in ("to_list", "tolist") if hasattr(type(data), name)), None)
+    if listed is None and _is_of(data, "ChunkedArray", "pyarrow"):
+        listed = "to_pylist"
+    return None if listed is None else [_or_null(value) for value in getattr(data, listed)()]
+
+
 def input_table(data: object) -> InputTable | None:
-    """Return data as a table, or None if it is no table of a known kind."""
-    return next((made for make in INPUT_READERS.values() if (made := make(data)) is not None), None)
+    """Return data as a table, or None if it is not a table of a known kind."""
+    return next((each.make(data) for each in INPUT_READERS.values() if each.knows(data)), None)
 
 
 def _is_of(data: object, name: str, *libraries: str) -> bool:
-    """Tell whether an object's class, or one above it, has this name in one of these libraries."""
+    """Return whether an object's class, or one above it, has this name in one of these libraries."""
     return any(each.__name__ == name and each.__module__.partition(".")[0] in libraries for each in type(data).__mro__)
 
 
-def _pandas(data: object) -> InputTable | None:
-    return PandasTable(data) if _is_of(data, "DataFrame", "pandas") else None
+def _wrapper(name: str) -> Callable[[Any], InputTable]:
+    """Return a class of `relation_inputs`, which is imported when data of its kind comes."""
+
+    def make(data: Any) -> InputTable:
+        from thence.tables.files import relation_inputs
+
+        made: InputTable = getattr(relation_inputs, name)(data)
+        return made
+
+    return make
 
 
-def _polars(data: object) -> InputTable | None:
-    return PolarsTable(data) if _is_of(data, "DataFrame", "polars") else None
-
-
-def _narwhals(data: object) -> InputTable | None:
-    if not _is_of(data, "DataFrame", "narwhals"):
-        return None
-    from thence.tables.files.relation_inputs import NarwhalsTable
-
-    return NarwhalsTable(data)
-
-
-def _duckdb(data: object) -> InputTable | None:
-    if not _is_of(data, "DuckDBPyRelation", "duckdb", "_duckdb"):
-        return None
-    from thence.tables.files.relation_inputs import DuckTable
-
-    return DuckTable(data)
-
-
-def _ibis(data: object) -> InputTable | None:
-    if not _is_of(data, "Table", "ibis"):
-        return None
-    from thence.tables.files.relation_inputs import IbisTable
-
-    return IbisTable(data)
-
-
-def _arrow(data: object) -> InputTable | None:
-    return ArrowTable(data) if hasattr(data, STREAM) or hasattr(data, ARRAY) else None
-
-
-def _dicts(data: object) -> InputTable | None:
+def _is_dicts(data: object) -> bool:
     if not isinstance(data, Sequence) or isinstance(data, str | bytes) or not len(data):
-        return None
-    return DictTable(data) if all(isinstance(each, Mapping) for each in data) else None
+        return False
+    return all(isinstance(each, Mapping) for each in data)
 
 
-INPUT_READERS: dict[str, Callable[[object], InputTable | None]] = {
-    "pandas": _pandas,
-    "polars": _polars,
-    "narwhals": _narwhals,
-    "duckdb": _duckdb,
-    "ibis": _ibis,
-    "arrow": _arrow,
-    "dicts": _dicts,
+class InputReader(NamedTuple):
+    """A kind of table: how it is recognised, and what makes an `InputTable` of one."""
+
+    knows: Callable[[object], bool]
+    make: Callable[[Any], InputTable]
+
+
+INPUT_READERS: dict[str, InputReader] = {
+    "pandas": InputReader(lambda data: _is_of(data, "DataFrame", "pandas"), lambda data: PandasTable(data)),
+    "polars": InputReader(lambda data: _is_of(data, "DataFrame", "polars"), lambda data: PolarsTable(data)),
+    "narwhals": InputReader(lambda data: _is_of(data, "DataFrame", "narwhals"), _wrapper("NarwhalsTable")),
+    "duckdb": InputReader(lambda data: _is_of(data, "DuckDBPyRelation", "duckdb", "_duckdb"), _wrapper("DuckTable")),
+    "ibis": InputReader(lambda data: _is_of(data, "Table", "ibis"), _wrapper("IbisTable")),
+    "arrow": InputReader(lambda data: hasattr(data, STREAM) or hasattr(data, ARRAY), lambda data: ArrowTable(data)),
+    "dicts": InputReader(_is_dicts, lambda data: DictTable(data)),
 }
-"""Every kind of table that is taken, and what makes an `InputTable` of one; the first that does is used."""
+"""Every kind of table that is taken; the first that knows the data is used."""
 
 
 class ArrowTable(InputTable):
@@ -202,12 +193,13 @@ class ArrowTable(InputTable):
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
         """Return rows with added columns."""
+        import pyarrow as pa
+
         rows = without_views(self._table).take(places)
         if rows.schema != self._table.schema:
             rows = rows.cast(self._table.schema)
-        for field, column in zip(added.schema, added.columns, strict=True):
-            rows = rows.append_column(field, column)
-        return self.made(rows)
+        schema = pa.schema([*rows.schema, *added.schema], rows.schema.metadata)
+        return self.made(pa.Table.from_arrays([*rows.columns, *added.columns], schema=schema))
 
     def made(self, table: pa.Table) -> Any:
         """Return a Table, a batch or a reader, as one was given."""
@@ -315,11 +307,15 @@ class DictTable(InputTable):
 
 
 def without_views(table: pa.Table) -> pa.Table:
-    """Return a table whose texts are no views: pyarrow has no `take` for those, and Polars gives no others."""
+    """Return a table whose texts are not views: pyarrow has no `take` for those, and Polars gives no others."""
     import pyarrow as pa
 
-    schema = pa.schema([field.with_type(_without_view(field.type)) for field in table.schema], table.schema.metadata)
-    return table if schema.equals(table.schema) else table.cast(schema)
+    kinds = table.schema.types
+    types = [_without_view(kind) for kind in kinds]
+    if types == kinds:
+        return table
+    fields = [field.with_type(kind) for field, kind in zip(table.schema, types, strict=True)]
+    return table.cast(pa.schema(fields, table.schema.metadata))
 
 
 def _without_view(kind: pa.DataType) -> pa.DataType:

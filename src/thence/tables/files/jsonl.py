@@ -87,7 +87,7 @@ def parse_row(raw: bytes) -> dict[str, object] | str:
 
 
 def too_deep(raw: bytes) -> bool:
-    """Tell whether a line is nested more deeply than is read."""
+    """Return whether a line is nested more deeply than is read."""
     if raw.count(b"[") + raw.count(b"{") <= DEEPEST:
         return False
     steps = (1 if each in b"[{" else -1 for each in _BRACKET.findall(_STRING.sub(b"", raw)))
@@ -188,7 +188,7 @@ def located_line(
 
 
 def _left(row: dict[str, object]) -> dict[str, object]:
-    """Return what an object says that is no event; nothing of a column that stands twice."""
+    """Return what an object says that is not an event; nothing of a column that stands twice."""
     twice = row.twice if isinstance(row, _Doubled) else ()
     return readable({name: value for name, value in row.items() if name not in twice})
 

@@ -1,9 +1,9 @@
 """Parquet read through pyarrow, one row group at a time, without Spark.
 
 Invariant: every row comes out once: as an event, or with a reason. A file that lacks a required column, has a column of
-another type, or is no Parquet file is set aside whole, with the column named. Damage costs the row group it is in,
-which is named with its rows. A row that is no event is set aside alone, `line` being its number in the file, from 1.
-Only the columns asked for are read and looked at; columns that are not ours never are, whatever their names.
+another type, or is not a Parquet file is set aside whole, with the column named. Damage costs the row group it is in,
+which is named with its rows. A row that is not an event is set aside alone, `line` being its number in the file, from
+1. Only the columns asked for are read and looked at; columns that are not ours never are, whatever their names.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
-from thence.tables.files.checked_batches import event_batch, located, refused_batch
+from thence.tables.files.checked_batches import refused_batch, table_batches
 from thence.tables.files.formats import Unfit, nameable, say_which
-from thence.tables.files.jsonl import Located
 from thence.tables.files.memory import SHARE, free_memory
 from thence.tables.files.source import BROKEN, Quarantined, first_line
 from thence.tables.files.splits import Split
@@ -29,14 +28,12 @@ from thence.tables.files.splits import Split
 if TYPE_CHECKING:
     import pyarrow.parquet as pq  # 12 ms, with ssl and S3: loaded where a file is opened, not for lines
 
-BATCH_ROWS = 1 << 16
-"""Rows of a batch at most."""
 UNREADABLE = (*BROKEN, pa.ArrowException, UnicodeDecodeError)
 """What reading a damaged file can raise; the last of a name of a column that is not UTF-8."""
 
 
 def has_order(path: Path | str) -> bool:
-    """Tell whether a file is Parquet with a column `order`."""
+    """Return whether a file is Parquet with a column `order`."""
     try:
         return "order" in footer(str(path)).schema.to_arrow_schema().names
     except UNREADABLE:
@@ -54,7 +51,7 @@ def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
     return nameable((f"{found[1]}; ", *say_which(found[0], names))) if found else None
 
 
-def row_groups(path: Path, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Split | Quarantined]:
+def row_groups(path: Path | str, columns: Sequence[Column] = EVENT_COLUMNS) -> list[Split | Quarantined]:
     """Return the row groups of a file, or why it cannot be used for these columns."""
     try:
         whole = footer(str(path))
@@ -82,7 +79,7 @@ def footer(path: str) -> pq.FileMetaData:
     return _footer(path, found.st_size, found.st_mtime_ns)
 
 
-def _read(split: Split, columns: Sequence[Column]) -> pa.Table | Quarantined:
+def read_row_group(split: Split, columns: Sequence[Column]) -> pa.Table | Quarantined:
     """Return the columns of a row group that are ours, or the record of its damage.
 
     Texts stay in the dictionaries that Parquet has them in: written out, one long text could stand in every row.
@@ -149,28 +146,11 @@ def row_group_batches(
     split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True, coded: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a row group as batches, see `checked_batches`; `coded`: texts may stay in dictionaries."""
-    table = _read(split, columns)
+    table = read_row_group(split, columns)
     if isinstance(table, Quarantined):
         yield refused_batch([table], columns)
         return
-    first = split.first
-    for batch in table.to_batches(max_chunksize=None if coded else BATCH_ROWS):
-        yield event_batch(batch, columns, split.file, first, needs=needs, coded=coded)
-        first += len(batch)
-
-
-def located_row_group(
-    split: Split, columns: Sequence[Column] = EVENT_COLUMNS, *, needs: bool = True
-) -> Iterator[Located]:
-    """Yield (row number, event) or a quarantine record for each row of a row group, or one for its damage."""
-    table = _read(split, columns)
-    if isinstance(table, Quarantined):
-        yield table
-        return
-    first = split.first
-    for batch in table.to_batches(max_chunksize=BATCH_ROWS):
-        yield from located(batch, split.file, first, needs=needs)
-        first += len(batch)
+    yield from table_batches(table, columns, split.file, split.first, needs=needs, coded=coded)
 
 
 def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
@@ -188,9 +168,16 @@ def misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] |
         if times == 0:
             if column.required or column.called:
                 return column, f"column {name} is missing"
-        elif not _fits(schema.field(name).type, column):
-            return column, f"column {name} is {schema.field(name).type}; {column.type} is accepted"
+        elif not _fits(found := schema.field(name).type, column):
+            return column, f"column {name} is {found}; {column.type} is accepted{_as_texts(found, column)}"
     return None
+
+
+def _as_texts(found: pa.DataType, column: Column) -> str:
+    """Return what to do with ids that are whole numbers, which would be other ids than their texts are."""
+    inner = found.value_type if _is_list(found) else found
+    texts = column.type in ("string", "array<string>") and not column.among
+    return ": convert its numbers to texts" if texts and pa.types.is_integer(inner) else ""
 
 
 def _fits(found: pa.DataType, column: Column) -> bool:

@@ -64,7 +64,7 @@ def finder(pattern: str, groups: Sequence[str] = ()) -> Finder:
     try:
         compiled = re2.compile(f"(?m){pattern}".encode(), options=options)
     except (re2.error, UnicodeEncodeError) as error:
-        raise MisuseError(f"{pattern!r} is no regular expression that is read here: {_why(error)}") from error
+        raise MisuseError(f"{pattern!r} is not a regular expression that is read here: {_why(error)}") from error
     names = {name.decode(): number for name, number in compiled.groupindex.items()}
     for group in groups:
         if group not in names:

@@ -2,7 +2,7 @@
 
     trace = open_trace("traces/")            # a name, a folder, a glob, file://..., or several
     trace.files                              # {path: "jsonl" | "parquet" | ...}, sorted by name; see `formats`
-    trace.skipped                            # files in a folder that are no traces, each with a reason
+    trace.skipped                            # files in a folder that are not traces, each with a reason
     trace.events()                           # Event by Event; the standard library alone, if all is JSONL
     trace.batches()                          # Arrow record batches: event columns, file, line, reason
     trace.clocks()                           # the events of logs with vector clocks
@@ -84,7 +84,7 @@ class Trace:
 
     @property
     def in_our_names(self) -> bool:
-        """Tell whether the tables have our names and words."""
+        """Return whether the tables have our names and words."""
         return their_names(self.judged) is None
 
     def splits(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Splits:
@@ -98,17 +98,11 @@ class Trace:
         called = self.called(columns)
         start = 0
         for path, kind in self.files.items():
-            if kind == "parquet":
-                from thence.tables.files.parquet_reader import located_row_group, row_groups
+            if kind == "parquet" or path in self.whole:
+                from thence.tables.files.checked_batches import located_in
 
-                for split in row_groups(path, called):
-                    found = [split] if isinstance(split, Quarantined) else located_row_group(split, called, needs=needs)
-                    yield from ((str(path), each) for each in found)
-            elif path in self.whole:
-                from thence.tables.files.whole_tables import table_located
-
-                for each in table_located(self.whole[path], path, called, needs=needs):
-                    yield str(path), each
+                for task in self._table_tasks(path, called, needs=needs):
+                    yield from ((str(path), each) for batch in task() for each in located_in(batch))
             elif path in self.records:
                 from thence.tables.files.record_events import record_events
 
@@ -134,24 +128,16 @@ class Trace:
 
         Files are opened once, one after the other. `needs` and `coded` as in `read_batches`.
         """
-        from thence.tables.files.batches import block_batch, read_batches
+        from thence.tables.files.batches import block_batch
         from thence.tables.files.checked_batches import located_batch, refused_batch
-        from thence.tables.files.parquet_reader import row_groups
-        from thence.tables.files.whole_tables import table_batches
 
         called = self.called(columns)
         start = 0
         if self.quarantine:
             yield lambda: [refused_batch(self.quarantine, called)]
         for path, kind in self.files.items():
-            if kind == "parquet":
-                for split in row_groups(path, called):
-                    if isinstance(split, Quarantined):
-                        yield partial(_one, refused_batch, [split], called)
-                    else:
-                        yield partial(_all, read_batches, split, called, needs=needs, coded=coded)
-            elif path in self.whole:
-                yield partial(_all, table_batches, self.whole[path], path, called, needs=needs, coded=coded)
+            if kind == "parquet" or path in self.whole:
+                yield from self._table_tasks(path, called, needs=needs, coded=coded)
             elif path in self.records:
                 from thence.tables.files.record_events import record_events
 
@@ -166,6 +152,23 @@ class Trace:
                     else:
                         yield partial(_one, block_batch, block, place, called, needs=needs)
                 start += lines.count
+
+    def _table_tasks(
+        self, path: Path, called: Sequence[Column], *, needs: bool, coded: bool = False
+    ) -> Iterator[ReadTask]:
+        """Yield work that reads the rows of a file of Parquet, or of one that was read whole."""
+        from thence.tables.files.checked_batches import refused_batch, table_batches
+        from thence.tables.files.parquet_reader import row_group_batches, row_groups
+
+        if path in self.whole:
+            own = self.whole[path].select([c.name for c in called if c.name in self.whole[path].column_names])
+            yield partial(_all, table_batches, own, called, str(path), needs=needs, coded=coded)
+            return
+        for split in row_groups(path, called):
+            if isinstance(split, Quarantined):
+                yield partial(_one, refused_batch, [split], called)
+            else:
+                yield partial(_all, row_group_batches, split, called, needs=needs, coded=coded)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the tables as `tables.files.batches` has them: refused rows too, each with its `reason`."""
@@ -188,6 +191,8 @@ class Trace:
             whole.records += found.records
             whole.orphans += found.orphans
             whole.skews += found.skews
+            whole.early += found.early
+            whole.without_cause += found.without_cause
         return whole
 
     def clocks(self) -> Iterator[ClockEvent]:
@@ -210,7 +215,7 @@ def open_trace(
 
     Of JSON lines, Parquet and logs only samples are read yet; tables of `formats.WHOLE` are read.
 
-    A `pattern` says that what is no table by its name is a log; `columns`, what the tables call our columns, where
+    A `pattern` says that what is not a table by its name is a log; `columns`, what the tables call our columns, where
     that is another name; `kinds`, their words for the values of `kind`, each with ours.
     """
     if format not in ("auto", *FORMATS):

@@ -14,16 +14,48 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from thence.core.model.events import Event
 from thence.core.model.plain import Row
+from thence.core.model.verdict import Verdict
 from thence.tables.files.jsonl import Located
 from thence.tables.files.record_files import BENIGN
 from thence.tables.files.source import Quarantined
 from thence.tables.sources import Skew, orphans, skews
 
 NO_SERVICE = "unknown service"
+
+
+class EarlySpan(NamedTuple):
+    """A span that starts before its parent, where no constant difference of two clocks explains it."""
+
+    run: str
+    parent: str
+    child: str
+    parent_service: str
+    child_service: str
+
+    @property
+    def sentence(self) -> str:
+        """Return what is said of it in words."""
+        return (
+            f"{self.child} of {self.child_service} starts before its parent {self.parent} of {self.parent_service}, "
+            "and no difference of the clocks explains it"
+        )
+
+
+class Orphan(NamedTuple):
+    """A record whose cause is not among those of its run."""
+
+    run: str
+    cause: str
+    message: str
+
+    @property
+    def sentence(self) -> str:
+        """Return what is said of it in words."""
+        return f"{self.message} names {self.cause}, which is not there"
 
 
 @dataclass(slots=True)
@@ -35,6 +67,10 @@ class RecordAudit:
     """Causes that are named and not there, with the records that name them."""
     skews: list[Skew] = field(default_factory=list)
     """Spans that start before their parents, by pairs of services."""
+    early: list[EarlySpan] = field(default_factory=list)
+    """The spans of those skews that are violations."""
+    without_cause: list[Orphan] = field(default_factory=list)
+    """The orphans, one for each record that names one."""
 
     @property
     def verdict(self) -> str:
@@ -42,6 +78,11 @@ class RecordAudit:
         if any(skew.violation for skew in self.skews):
             return "violated"
         return "unknown" if self.orphans else "causal"
+
+    def run_verdicts(self) -> dict[str, Verdict]:
+        """Return the runs that are not causal by what is said here, each with its verdict."""
+        unknown: dict[str, Verdict] = {each.run: "unknown" for each in self.without_cause}
+        return unknown | {each.run: "violated" for each in self.early}
 
     def skew_rows(self) -> list[dict[str, object]]:
         """Return the skews as JSON has them."""
@@ -60,23 +101,33 @@ def record_events(path: str, form: str, rows: Sequence[Row]) -> tuple[list[Locat
         if row["message"] is None and row["kind"] not in BENIGN
     ]
     known = [(number, row) for number, row in enumerate(rows, 1) if row["message"] is not None]
-    missing = _missing([row for _, row in known])
-    found = RecordAudit(len(known), [{"cause": cause, "named_by": names} for cause, names in missing.items()])
+    without_cause = list(_without_cause([row for _, row in known]))
+    named_by: dict[str, list[str]] = defaultdict(list)
+    for each in without_cause:
+        named_by[each.cause].append(each.message)
+    orphaned: list[dict[str, object]] = [{"cause": cause, "named_by": names} for cause, names in named_by.items()]
+    found = RecordAudit(len(known), orphaned, without_cause=without_cause)
     if form == "otlp":
         found.skews = skews([row for _, row in known])  # type: ignore[misc]
+        runs = {str(row["message"]): str(row["destination"]) for _, row in known}
+        found.early = [
+            EarlySpan(runs[child], parent, child, skew.parent, skew.child)
+            for skew in found.skews
+            if skew.violation
+            for parent, child in skew.pairs
+        ]
         return [*_span_events(known), *refused], found
     return [*_log_events(known), *refused], found
 
 
-def _missing(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the causes that do not come to the destination of those that name them."""
+def _without_cause(rows: Sequence[Row]) -> Iterator[Orphan]:
+    """Yield the records that name causes which do not come to their destination."""
     by_place: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
         by_place[row["destination"]].append(row)
-    found: dict[str, list[str]] = {}
-    for own in by_place.values():
-        found |= orphans(own)[1]  # type: ignore[arg-type]
-    return found
+    for place, own in by_place.items():
+        for cause, names in orphans(own)[1].items():  # type: ignore[arg-type]
+            yield from (Orphan(str(place), cause, name) for name in names)
 
 
 class _Rows:

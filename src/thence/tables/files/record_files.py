@@ -21,7 +21,7 @@ from thence.tables.files.source import BROKEN, first_line, open_bytes
 from thence.tables.sources import Record, from_changes, from_cloudevent, from_spans, orphans
 
 BENIGN = {"tombstone", "heartbeat", "schema change", "signal", "before"}
-"""Kinds of Debezium's records that are no changes, and hide none."""
+"""Kinds of Debezium's records that are not changes, and hide none."""
 
 
 def read_records(path: Path, form: str) -> list[Row]:

@@ -13,6 +13,8 @@ Form = Literal["otlp", "cloudevents", "debezium"]
 PROTOBUF = (".pb", ".binpb", ".otlp")
 """How the name of a file of OTLP in protobuf ends."""
 _OTLP = re.compile(r'\s*\[?\s*\{\s*"resourceSpans"\s*:')
+_BOUNDARY = {"status", "id", "ts_ms", "event_count", "data_collections"}
+"""The fields of a record in which Debezium says that a transaction begins or ends; converters may leave out some."""
 _CLOUDEVENT = {"specversion", "id", "source", "type"}
 
 
@@ -35,7 +37,7 @@ def form_of(text: str) -> Form | None:
     body = value["payload"] if "schema" in value and isinstance(value.get("payload"), dict) else value
     source = body.get("source")
     change = isinstance(source, dict) and bool({"op", "ddl"} & body.keys() or "connector" in source)
-    boundary = body.get("status") in ("BEGIN", "END") and body.keys() & {"event_count", "data_collections"}
+    boundary = body.get("status") in ("BEGIN", "END") and "id" in body and body.keys() <= _BOUNDARY
     return "debezium" if change or boundary else None
 
 
@@ -48,5 +50,5 @@ def unwrapped(record: Any) -> tuple[Any, Any, Any, Any, Any]:
         try:
             value = json.loads(value)
         except ValueError:
-            pass  # its reader says that it is no JSON
+            pass  # its reader says that it is not JSON
     return value, record.get("key"), record.get("topic"), record.get("partition"), record.get("offset")

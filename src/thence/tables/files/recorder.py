@@ -17,6 +17,7 @@ from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 from thence.core.model.events import Event, EventKind
+from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.message_names import HOPS, name_of, prefix_of, suffix_of
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
@@ -44,6 +45,12 @@ class CopyRow(NamedTuple):
 
 Kept = tuple[float | None, int, EventKind, str | None, str | None, int, CopyRow | None]
 """time, process, kind, message, label, destinations of a send as a mask, what the rows of a copy tell"""
+
+
+def about(copy: Copy, roster: Roster) -> Clear:
+    """Return the message that a hop is about, with the source of the hop if that OKs it."""
+    okays = () if copy.kind == MESSAGE else (roster.names[copy.source],)
+    return ((name_of(roster.names[copy.sender], copy.count, copy.label), okays),)
 
 
 class Recorder:

@@ -1,7 +1,7 @@
 """Logs with vector clocks, as ShiViz reads and GoVector prints them: an event has a host, a clock and a text.
 
 Invariant: a regular expression with the groups `host`, `clock` and `event` is searched for in the text, as the
-viewer does; a delimiter with the group `trace` parts executions. Every line that is not blank comes out:
+viewer does; a delimiter with the group `trace` separates executions. Every line that is not blank comes out:
 inside an event, as a delimiter, or as a quarantine record with its number and a reason.
 
 Both may stand in the first two lines of the file, where the viewer looks for them. Otherwise the usual
@@ -9,8 +9,8 @@ layouts are tried, and the one that leaves the fewest lines over is taken; execu
 `=== name ===` if the first line is one. Where no event is found, `\\"` is read as `"`, as the viewer does.
 
 TLC's report of an error trace is a log if its states have `Host` and `Clock`, as the module ShiViz of TLA+ gives them;
-the lines around those states are the report's and are no events. A trace that TLA+ is to validate has one JSON object a
-line, with `node` and `vc`; an object before the first of them says what was run.
+the lines around those states are the report's and are not events. A trace that TLA+ is to validate has one JSON object
+a line, with `node` and `vc`; an object before the first of them says what was run.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Quarantined:
     """What could not be used, and why.
 
     `line` counts from 1 (in Parquet it is the row); null means the file as a whole. `left` holds the columns that can
-    be read all the same. Where `run` is not among them, it may be a row of any run of its file.
+    still be read. Where `run` is not among them, it may be a row of any run of its file.
     """
 
     file: str
@@ -74,7 +74,7 @@ def first_line(error: BaseException) -> str:
 
 
 def is_packed(path: Path) -> bool:
-    """Tell whether a file is packed by gzip or zstandard."""
+    """Return whether a file is packed by gzip or zstandard."""
     return packed_by(path) is not None
 
 

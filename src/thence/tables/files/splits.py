@@ -2,7 +2,7 @@
 
 Invariant: the splits of a file hold each of its rows once, in order. A split knows the number of its first line (in
 Parquet its row) and the `order` that the first line of its file has, so that any reader says the same
-lines and the same order as one who reads all files from the beginning.
+lines and the same order as a reader of all files from the beginning.
 """
 
 from __future__ import annotations

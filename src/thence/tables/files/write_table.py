@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
+import sys
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -26,21 +28,27 @@ if TYPE_CHECKING:
 WRITTEN_ROWS = 1 << 16
 """Rows that are written at a time."""
 ENDINGS = ".parquet, .csv, .tsv, .jsonl, .json, .ndjson or .arrow, the texts also with .gz or .zst"
+_ENDING = re.compile(r"\.[A-Za-z]\w*")
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 
 
 def output_format(path: Path) -> Format | None:
-    """Return the format of a file of this name; None if the name is that of a folder."""
+    """Return the format of a file of this name; None if the name is that of a folder. `-` is standard output."""
+    if str(path) == "-":
+        return "jsonl"
     found = by_name(path)
     if found in ("parquet", "arrow") and path.suffix in PACKED:
         raise MisuseError(f"{path.name}: {found} packs its own columns; leave {path.suffix} out")
-    if found is None and path.suffix in PACKED:
-        raise MisuseError(f"{path.name} names no format; it may end in {ENDINGS}")
+    if found is None and (path.suffix in PACKED or _ENDING.fullmatch(path.suffix)):
+        raise MisuseError(f"{path.name} names no format; a file may end in {ENDINGS}, a folder's name has no ending")
     return found
 
 
 def write_table(table: pa.Table, path: Path, kind: Format) -> None:
-    """Write a table to a file, which is replaced if it exists."""
+    """Write a table to a file, which is replaced if it exists, or to standard output."""
+    if str(path) == "-":
+        _write_lines(table, sys.stdout.buffer)
+        return
     beside = path.with_name(f".{path.name}.unfinished")
     try:
         _write(table, beside, kind, _COMPRESSION.get(path.suffix))

@@ -87,7 +87,7 @@ class CausalMiddleware:
         options = {"auto_offset_reset": "earliest", "isolation_level": "read_committed", **options}
         made = broker.subscriber(*topics, **options, ack_policy=AckPolicy.MANUAL)
         if self not in broker.config.broker_middlewares:
-            broker.insert_middleware(self)  # outermost: an exception that another middleware handles is no failure
+            broker.insert_middleware(self)  # outermost: an exception that another middleware handles is not a failure
         self.readers[id(made)] = Reader(self, broker, made)
         return made
 

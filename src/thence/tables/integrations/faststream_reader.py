@@ -125,7 +125,7 @@ class Reader:
         ]
 
     def _pause(self, full: bool) -> None:
-        """Stop reading, or go on. The client is polled all the same, so that the group keeps it as a member.
+        """Stop reading, or go on. The client is still polled, so that the group keeps it as a member.
 
         A record that comes while reading is paused is of a partition that was assigned since: pause again.
         """

@@ -1,4 +1,4 @@
-"""Findings in an Arrow table, made into rows a few at a time; proofs ask `proof_events` for the events behind them."""
+"""Findings in an Arrow table, made into rows a few at a time; proofs ask `stored_rows` for the events behind them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from thence.core.model.events import Event
 from thence.tables.explain.sentence import PathStep
 from thence.tables.judge.normal_table import events_of
-from thence.tables.judge.proof_events import JudgedEvents
 from thence.tables.judge.proof_path import shortest_paths
 from thence.tables.judge.result import (
     ABSENT,
@@ -26,6 +25,7 @@ from thence.tables.judge.result import (
     ViolationKey,
     key_of,
 )
+from thence.tables.judge.stored_rows import JudgedEvents
 
 FINDINGS_BATCH = 10_000
 """Findings that are made into rows at a time."""
@@ -90,7 +90,7 @@ class ArrowFindings(Findings):
             pairs = [(str(row["missing"]), str(row["early"])) for row in asked]
             for row, path in zip(asked, shortest_paths(self._events.of_run(run, pairs), pairs), strict=True):
                 if path is not None:
-                    found[key_of(row)] = [PathStep(**step) for step in path]
+                    found[key_of(row)] = path
         return found
 
     def events(self, run: str, messages: Iterable[str]) -> list[Event]:
@@ -102,5 +102,5 @@ class ArrowFindings(Findings):
         return self._events.runs_in(files)
 
     def close(self) -> None:
-        """Let go of the events."""
+        """Release the events behind the findings."""
         self._events.close()

@@ -193,7 +193,7 @@ def _sorting(values: Longs) -> Longs:
 
 
 def kind_codes(column: pa.Array) -> pa.Array:
-    """Return the codes of kinds; what is no kind is `UNKNOWN`."""
+    """Return the codes of kinds; what is not a kind is `UNKNOWN`."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = np.array([*(KIND_CODES.get(text, UNKNOWN) for text in coded.dictionary.to_pylist()), UNKNOWN], np.int8)
     places = coded.indices.fill_null(len(codes) - 1)

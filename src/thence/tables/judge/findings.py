@@ -14,36 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from thence.tables.contract.numpy_types import Bytes, Ints, Longs
+from thence.tables.contract.spark_to_arrow_types import ddl_of_types, schema_of_types
 from thence.tables.judge.coded_rows import KIND_NAMES, CodedRun
 from thence.tables.judge.usable_in_run import GOOD, OTHER_LABEL, reason
 
-SCHEMA = pa.schema(
-    [
-        ("tag", pa.string()),
-        ("run", pa.string()),
-        ("chunk", pa.int64()),
-        ("message", pa.string()),
-        ("destination", pa.string()),
-        ("early", pa.string()),
-        ("process", pa.string()),
-        ("index", pa.int64()),
-        ("kind", pa.string()),
-        ("label", pa.string()),
-        ("order", pa.int64()),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-        ("reason", pa.string()),
-        ("events", pa.int64()),
-        ("messages", pa.int64()),
-        ("gaps", pa.int64()),
-        ("payload", pa.binary()),
-    ]
-)
-DDL = (
-    "tag string, run string, chunk bigint, message string, destination string, early string, process string, "
-    "index bigint, kind string, label string, order bigint, file string, line bigint, reason string, events bigint, "
-    "messages bigint, gaps bigint, payload binary"
-)
+_COLUMNS = {
+    "tag": "string", "run": "string", "chunk": "bigint", "message": "string", "destination": "string",
+    "early": "string", "process": "string", "index": "bigint", "kind": "string", "label": "string", "order": "bigint",
+    "file": "string", "line": "bigint", "reason": "string", "events": "bigint", "messages": "bigint", "gaps": "bigint",
+    "payload": "binary",
+}  # fmt: skip
+SCHEMA, DDL = schema_of_types(_COLUMNS), ddl_of_types(_COLUMNS)
 
 VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, RUN = (
     "violation", "absent", "possible", "undelivered", "duplicate", "misdelivered", "quarantine", "run",
@@ -54,7 +35,6 @@ hide. `possible`: it was never delivered, but a row that is missing or was set a
 LISTED_TAGS = (RUN, VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE)
 """What is said in the end; the other tags are of parts that still have to be put together."""
 SUMMARY, IDS, WANT, TROUBLE = "summary", "ids", "want", "trouble"
-"""`moved`: a chunk is not where it was seen."""
 FindingColumn: TypeAlias = pa.ChunkedArray | pa.Array | np.ndarray | list[str] | list[bytes] | str | int | None
 PAYLOAD_BYTES = 4 << 20
 """Bytes of a payload in one row: Spark keeps a row in one piece, and doubles what it lies in while it grows."""

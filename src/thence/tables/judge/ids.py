@@ -34,6 +34,6 @@ def buckets(hashes: Hashes, count: int) -> list[bytes]:
 
 
 def repeated(lists: Iterable[bytes]) -> bool:
-    """Tell whether a hash stands twice in the lists of one bucket."""
+    """Return whether a hash stands twice in the lists of one bucket."""
     whole = np.sort(np.concatenate([np.zeros(0, np.uint64), *(np.frombuffer(p, np.uint64) for p in lists)]))
     return bool(np.any(whole[1:] == whole[:-1]))

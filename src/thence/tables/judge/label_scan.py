@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from thence.tables.contract.numpy_types import Bytes, Clocks, Flags, Ints, Longs
-from thence.tables.judge import order_cy
+from thence.tables.judge import order_cy, scan_cy
 from thence.tables.judge.coded_rows import DELIVER, SEND, CodedRun
-from thence.tables.judge.scan import Marks, ScanColumns, locate, match, scan, slots, sort_segments
+from thence.tables.judge.scan import Marks, ScanColumns, locate, scan, slots, sort_segments
 
 ClockType = type[np.int32] | type[np.int64]
 CLOCK_BYTES = 256 << 20
@@ -57,13 +57,18 @@ class LabelRows:
 
 @dataclass(slots=True)
 class Matched:
-    """Deliveries met with their sends; see `scan.match`."""
+    """Deliveries met with their sends."""
 
     send_row: Longs
+    """of each message, or -1"""
     delivered: Longs
+    """the row that first delivered each copy, or -1"""
     role: Bytes
+    """what each delivery is: see `scan.FIRST`"""
     uses: Ints
+    """deliveries of each message"""
     disorder: bool
+    """whether some send comes after a delivery of its message"""
 
 
 @dataclass(slots=True)
@@ -160,15 +165,13 @@ def reordered(own: LabelRows, order: Longs) -> LabelRows:
 
 def meet(own: LabelRows) -> Matched:
     """Meet each delivery of the label with its send."""
-    found = match(
-        own.sends,
-        own.process,
-        own.message,
-        len(own.messages),
-        own.offsets,
-        own.destinations,
+    send_row, delivered = (np.full(len(each), -1, np.int64) for each in (own.messages, own.destinations))
+    role, uses = np.zeros(len(own.process), np.int8), np.zeros(len(own.messages), np.int32)
+    marks = own.sends.view(np.uint8)
+    disorder = scan_cy.match(
+        marks, own.process, own.message, own.offsets, own.destinations, send_row, delivered, role, uses
     )
-    return Matched(*found)
+    return Matched(send_row, delivered, role, uses, disorder)
 
 
 def open_copies(own: LabelRows, matched: Matched) -> Copies:

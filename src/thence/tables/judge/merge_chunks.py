@@ -12,27 +12,37 @@ still unknown was never sent.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 
 from thence.tables.judge import findings
-from thence.tables.judge.chunk import DONE, SETTLED, Summary
+from thence.tables.judge.chunk import DONE, SETTLED, Summary, summary_of
 from thence.tables.judge.coded_rows import NORMAL
 from thence.tables.judge.findings import set_aside, tagged
+from thence.tables.judge.ids import repeated
 from thence.tables.judge.merge_labels import LabelPair, TroubleError, nothing
 from thence.tables.judge.packing import packed, unpacked
 
 
 class ChunkMerger:
-    """Takes summaries of one run, or of a part of it, in order."""
+    """Takes summaries of one run, or of a part of it, in order, and the hashes of the ids of all its messages."""
 
     def __init__(self, run: str, *, last_round: bool = False, opens: bool = True) -> None:
         """`last_round`: what is unknown now was never sent. `opens`: no chunk comes before the first one taken."""
         self.run, self.last_round, self.opens = run, last_round, opens
         self._parts: list[pa.Table] = []
+        self._hashes: list[bytes] = []
         self._so_far: Summary | None = None
         self._trouble: str | None = None
+
+    def take(self, tag: str, payloads: Iterable[pa.Buffer]) -> None:
+        """Take the payloads of the next summary, or hashes of any chunk."""
+        if tag == findings.SUMMARY:
+            self.add(summary_of(payloads))
+        else:
+            self._hashes += [bytes(each) for each in payloads]
 
     def add(self, summary: Summary) -> None:
         """Merge the summary of the next chunk into the result so far."""
@@ -54,6 +64,8 @@ class ChunkMerger:
 
     def finish(self) -> pa.Table:
         """Return what the run turned out to be, or what is wanted first, or the trouble that was met."""
+        if (twice := twice_sent(self.run, self._hashes)) is not None:
+            return twice
         if self._trouble is not None or self._so_far is None:
             return self._in_trouble()
         rest = finish(self.run, self._so_far, last_round=self.last_round)
@@ -62,6 +74,11 @@ class ChunkMerger:
 
     def _in_trouble(self) -> pa.Table:
         return tagged(findings.TROUBLE, self.run, 1, reason=self._trouble or "no chunk was summarised")
+
+
+def twice_sent(run: str, hashes: Iterable[bytes]) -> pa.Table | None:
+    """Return a row of trouble if a message of the run may have been sent twice."""
+    return tagged(findings.TROUBLE, run, 1, reason="a message is sent twice") if repeated(hashes) else None
 
 
 def merge(run: str, one: Summary | None, two: Summary, *, opens: bool) -> tuple[Summary, list[pa.Table]]:

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thence.errors import MisuseError
-from thence.tables.judge.result import COLUMNS, AuditResult, ListName, RunRow
+from thence.tables.judge.proof_path import PATH_TYPE
+from thence.tables.judge.result import COLUMNS, AuditResult, ListName, RunRow, path_rows
 
 OUTPUT_BATCH = 20_000
 """Rows that are held at a time."""
 _NUMBERS = ("index", "order", "line")
-_STEP = pa.struct([("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()), ("message", pa.string())])
 
 
 def write_findings(result: AuditResult, folder: Path, *, paths: int) -> None:
@@ -41,7 +41,7 @@ def refuse_full(folder: Path) -> None:
 
 def _schema(name: ListName) -> pa.Schema:
     fields = [(column, pa.int64() if column in _NUMBERS else pa.string()) for column in COLUMNS[name]]
-    return pa.schema(fields + ([("path", pa.list_(_STEP))] if name == "violations" else []))
+    return pa.schema(fields + ([("path", PATH_TYPE)] if name == "violations" else []))
 
 
 def _rows(result: AuditResult, name: ListName, paths: int) -> Iterator[Mapping[str, object]]:
@@ -49,7 +49,7 @@ def _rows(result: AuditResult, name: ListName, paths: int) -> Iterator[Mapping[s
         yield from result.rows(name)
         return
     for row, path in result.proved(paths):
-        yield {**row, "path": None if path is None else [step.row() for step in path]}
+        yield {**row, "path": path_rows(path)}
 
 
 def _write(path: Path, schema: pa.Schema, rows: Iterable[Mapping[str, object]]) -> None:

@@ -12,21 +12,14 @@ from typing import TypedDict
 
 import pyarrow as pa
 
+from thence.tables.contract.spark_to_arrow_types import ddl_of_types, schema_of_types
 from thence.tables.judge.normal_table import completed, concatenated
 from thence.tables.judge.packing import held, packed, split_by_partition, unpacked
 from thence.tables.judge.partition_plan import Plan, owner, partitions_of
 from thence.tables.judge.row_groups import RowGroupPlace, read_groups
 
-PACKED_DDL = "partition int, run string, chunk bigint, rows bigint, payload binary"
-PACKED_SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("run", pa.string()),
-        ("chunk", pa.int64()),
-        ("rows", pa.int64()),
-        ("payload", pa.binary()),
-    ]
-)
+_COLUMNS = {"partition": "int", "run": "string", "chunk": "bigint", "rows": "bigint", "payload": "binary"}
+PACKED_SCHEMA, PACKED_DDL = schema_of_types(_COLUMNS), ddl_of_types(_COLUMNS)
 
 
 class PackedRows(TypedDict):

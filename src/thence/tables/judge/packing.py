@@ -14,7 +14,7 @@ import pyarrow as pa
 from thence.tables.contract.numpy_types import Ints
 
 SELDOM = 256
-"""A change of partition or of step is seldom if it comes less often than once in this many rows."""
+"""Changes of step are few if they come less often than once in this many rows."""
 _STEPPING = ("index", "line")
 
 
@@ -67,21 +67,10 @@ def split_by_partition(table: pa.Table, partitions: Ints) -> Iterator[tuple[int,
     """Split rows by partition; rows of one partition keep their order."""
     if not len(partitions):
         return
-    ends = np.append(
-        np.flatnonzero(partitions[1:] != partitions[:-1]) + 1, len(partitions)
-    )  # of rows in a row that go to one partition
-    if len(ends) * SELDOM > len(partitions):
-        few = (
-            partitions.astype(np.uint16) if partitions.min() >= 0 and partitions.max() < 1 << 16 else partitions
-        )  # sorted by counting
-        order = np.argsort(few, kind="stable")
+    if bool(np.any(partitions[1:] < partitions[:-1])):
+        few = partitions.min() >= 0 and partitions.max() < 1 << 16  # sorted by counting
+        order = np.argsort(partitions.astype(np.uint16) if few else partitions, kind="stable")
         table, partitions = table.take(pa.array(order)), partitions[order]
-        ends = np.append(np.flatnonzero(partitions[1:] != partitions[:-1]) + 1, len(partitions))
-    own: dict[int, list[pa.Table]] = {}
-    for start, end in pairwise([0, *ends.tolist()]):
-        own.setdefault(int(partitions[start]), []).append(table.slice(start, end - start))
-    for partition in sorted(own):
-        yield (
-            partition,
-            own[partition][0] if len(own[partition]) == 1 else pa.concat_tables(own[partition]).combine_chunks(),
-        )
+    ends = np.flatnonzero(partitions[1:] != partitions[:-1]) + 1
+    for start, end in pairwise([0, *ends.tolist(), len(partitions)]):
+        yield int(partitions[start]), table.slice(start, end - start)

@@ -15,15 +15,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from thence.core.model.events import Event
+from thence.core.model.order import Violation
 from thence.tables.contract.numpy_types import Flags, Ints, Longs
+from thence.tables.explain.sentence import PathStep
 from thence.tables.judge.coded_rows import CodedRun, as_they_come, code
 from thence.tables.judge.label_scan import CLOCK_BYTES, ROWS_TOGETHER, LabelRows, meet, rows_by_label
+from thence.tables.judge.normal_table import of_events
 from thence.tables.judge.proof_path_cy import nearer as walk_on
 from thence.tables.judge.scan import ScanColumns, slots
 from thence.tables.judge.usable_in_run import GOOD, fates
@@ -38,16 +42,6 @@ BUFFER = 1 << 16
 """Numbers that a walk writes at a time."""
 
 
-class PathRow(TypedDict):
-    """One row of a path, as `audit --json` writes it."""
-
-    process: str
-    index: int
-    kind: str
-    message: str
-
-
-Path = list[PathRow]
 ViolationPair = tuple[str, str]
 """The messages `missing` and `early` of a violation."""
 
@@ -85,11 +79,11 @@ def _walk(
     return last, reached, np.concatenate([np.zeros(0, np.int64), *found])
 
 
-def shortest_paths(table: pa.Table, asked: Sequence[ViolationPair]) -> list[Path | None]:
+def shortest_paths(table: pa.Table, asked: Sequence[ViolationPair]) -> list[list[PathStep] | None]:
     """Return the path of each pair of messages of one run, from a normal table that holds all rows between them."""
     table = as_they_come(table)
     rows = code(table)
-    found: list[Path | None] = [None] * len(asked)
+    found: list[list[PathStep] | None] = [None] * len(asked)
     ends = pc.index_in(pa.array([name for pair in asked for name in pair], pa.string()), rows.messages)
     codes = pc.fill_null(ends, -1).to_numpy().reshape(-1, 2)
     for own in rows_by_label(rows, fates(rows) == GOOD, together=ROWS_TOGETHER):
@@ -99,7 +93,12 @@ def shortest_paths(table: pa.Table, asked: Sequence[ViolationPair]) -> list[Path
     return found
 
 
-def _in_label(rows: CodedRun, own: LabelRows, codes: Longs) -> list[tuple[int, Path]]:
+def path(events: Sequence[Event], violation: Violation) -> list[PathStep] | None:
+    """Return the path that proves a violation, from the rows of its run, if there is one."""
+    return shortest_paths(of_events(events), [(violation.missing, violation.early)])[0]
+
+
+def _in_label(rows: CodedRun, own: LabelRows, codes: Longs) -> list[tuple[int, list[PathStep]]]:
     """Return the paths that one label holds, each with the place of its question."""
     matched = meet(own)
     known = np.full(len(rows.messages) + 1, -1, np.int64)
@@ -108,7 +107,7 @@ def _in_label(rows: CodedRun, own: LabelRows, codes: Longs) -> list[tuple[int, P
     which = np.flatnonzero((start >= 0) & (goal > start))
     which = which[np.argsort(start[which], kind="stable")]
     place, places = slots(own.sends, own.message, matched.uses, np.zeros(len(own.messages), np.bool_))
-    found: list[tuple[int, Path]] = []
+    found: list[tuple[int, list[PathStep]]] = []
     for some in _rounds(which, start, goal, max(1, CLOCK_BYTES // (4 * (places + 3 * own.width + 1)))):
         asked = _questions(start[some], goal[some])
         width = _overlap(asked)
@@ -121,7 +120,7 @@ def _in_label(rows: CodedRun, own: LabelRows, codes: Longs) -> list[tuple[int, P
 
 
 def _rounds(which: Longs, start: Longs, goal: Longs, widest: int) -> list[Longs]:
-    """Part questions, sorted by their start, so that none of the parts needs more columns than `widest`."""
+    """Divide questions, sorted by their start, so that no group needs more columns than `widest`."""
     if not len(which):
         return []
     if _overlap(_questions(start[which], goal[which])) <= widest:
@@ -163,10 +162,10 @@ class _Nearer:
         return steps[::-1]
 
 
-def _step(rows: CodedRun, own: LabelRows, row: int) -> PathRow:
-    return {
-        "process": rows.processes[int(own.processes[own.process[row]])].as_py(),
-        "index": int(own.index[row]),
-        "kind": "send" if own.sends[row] else "deliver",
-        "message": rows.messages[int(own.messages[own.message[row]])].as_py(),
-    }
+def _step(rows: CodedRun, own: LabelRows, row: int) -> PathStep:
+    return PathStep(
+        rows.processes[int(own.processes[own.process[row]])].as_py(),
+        int(own.index[row]),
+        "send" if own.sends[row] else "deliver",
+        rows.messages[int(own.messages[own.message[row]])].as_py(),
+    )

@@ -2,10 +2,10 @@
 # boundscheck: every number is made by `proof_path` from coded rows, none is read from a file.
 # wraparound: no number used as an index is negative.
 # initializedcheck: every view is an argument, set by the caller.
-"""The loop that finds by how few messages each process is reached from a send; see `path`.
+"""The loop that finds by how few messages each process is reached from a send; see `proof_path`.
 
-What came nearer is written into a buffer that its caller lets grow: the loop stops when the next row might not fit,
-and is called again from there.
+Deliveries that came nearer are written into a buffer that the caller enlarges: the loop stops when the next row might
+not fit, and is called again from there.
 """
 
 from __future__ import annotations

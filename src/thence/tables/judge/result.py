@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Literal, TypedDict
 
 from thence.core.model.message_names import HOPS
 from thence.core.model.order import Violation
-from thence.core.model.verdict import verdict_of
+from thence.core.model.verdict import Verdict, verdict_of, worst_of
 from thence.tables.explain.sentence import PathStep, sentence
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Findings(ABC):
         """Return the runs that have rows in some files."""
 
     def close(self) -> None:  # noqa: B027  (most hold nothing that must be let go)
-        """Let go of what is held."""
+        """Release memory, files and frames behind the result."""
 
 
 @dataclass
@@ -175,7 +175,8 @@ class AuditResult:
     def run_rows(self) -> list[RunRow]:
         """One row per run, by name, brought to this process: its verdict, and how many there are of everything."""
         if self._runs is None:
-            self._runs = list(self.findings.runs())
+            of_records = self.records.run_verdicts() if self.records else {}
+            self._runs = [_judged_by(of_records, run) for run in self.findings.runs()]
         return self._runs
 
     @property
@@ -193,15 +194,16 @@ class AuditResult:
         """Violated, unknown or causal, over all runs and logs."""
         verdicts = {run["verdict"] for run in self.run_rows}
         verdicts |= {each.verdict for each in (self.clocks, self.records) if each}
-        if "violated" in verdicts:
-            return "violated"
-        if "unknown" in verdicts or next(self.rows("quarantine"), None) is not None:
+        worst = worst_of(verdicts)
+        if worst == "causal" and next(self.rows("quarantine"), None) is not None:
             return "unknown"
+        if worst != "causal":
+            return worst
         return "unknown" if not self.events and not self.allow_empty else "causal"
 
     @property
     def exit_code(self) -> int:
-        """0 if the execution is causal, else 1; copies that were not delivered alone are no fault."""
+        """0 if the execution is causal, else 1; copies that were not delivered alone are not a fault."""
         faults = any(run["duplicates"] or run["misdelivered"] for run in self.run_rows)
         return int(self.verdict != "causal" or faults)
 
@@ -286,7 +288,7 @@ class AuditResult:
         stream.writelines(self.json(paths))
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release memory, files and frames behind the result."""
         self.findings.close()
 
     def __enter__(self) -> Self:
@@ -296,6 +298,12 @@ class AuditResult:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _judged_by(of_records: Mapping[str, Verdict], run: RunRow) -> RunRow:
+    """Return a run with the worse of two verdicts: by the order of its events, and by what its records say."""
+    worst = worst_of((run["verdict"], of_records.get(run["run"], "causal")))
+    return run if worst == run["verdict"] else RunRow({**run, "verdict": worst})
 
 
 def key_of(row: FindingRow) -> ViolationKey:

@@ -10,17 +10,9 @@ An engine supplies partitions and runs functions over them; it decides nothing a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
-
-import pyarrow as pa
-
-from thence.tables.judge import findings
-from thence.tables.judge.chunk import summary_of
-from thence.tables.judge.findings import tagged
-from thence.tables.judge.ids import repeated
-from thence.tables.judge.merge_chunks import ChunkMerger
 
 F = TypeVar("F")
 
@@ -55,34 +47,3 @@ def judged(engine: ChunkEngine[F]) -> tuple[list[F], set[str]]:
     if troubled:
         found.append(engine.whole(sorted(troubled)))
     return found, troubled
-
-
-class Merging:
-    """The chunks of one run, or of a part of it, merged in order, and the hashes of the ids of all its messages."""
-
-    def __init__(self, run: str, *, last_round: bool = False, opens: bool = True) -> None:
-        """`last_round`: what is unknown now was never sent. `opens`: no chunk comes before the first one taken."""
-        self.run, self._merger = run, ChunkMerger(run, last_round=last_round, opens=opens)
-        self._hashes: list[bytes] = []
-
-    def add(self, tag: str, payloads: Iterable[pa.Buffer]) -> None:
-        """Take the payloads of the next summary, or hashes of any chunk."""
-        if tag == findings.SUMMARY:
-            self._merger.add(summary_of(payloads))
-        else:
-            self._hashes += [bytes(each) for each in payloads]
-
-    def as_one_chunk(self, number: int) -> pa.Table:
-        """Return the chunks taken so far as one, and what is known by then."""
-        return self._merger.as_one_chunk(number)
-
-    def finish(self) -> pa.Table:
-        """Return what the run turned out to be, or one row that says what is to be done about it."""
-        return twice_sent(self.run, self._hashes) or self._merger.finish()
-
-
-def twice_sent(run: str, hashes: Iterable[bytes]) -> pa.Table | None:
-    """Return a row of trouble if a message of the run may have been sent twice."""
-    if repeated(hashes):
-        return tagged(findings.TROUBLE, run, 1, reason="a message is sent twice")
-    return None

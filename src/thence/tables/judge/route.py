@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from thence.tables.judge.partition_plan import CHUNK_ROWS, Plan
-from thence.tables.judge.row_groups import Footers, RowGroupChunk, chunks_of, plan_of_chunks, plan_of_overlapping
+from thence.tables.judge.row_groups import Footers, chunks_of, plan_of_chunks, plan_of_overlapping
+from thence.tables.judge.stored_rows import StoredChunk
 
 RouteName = Literal["whole", "scratch", "row groups", "packed"]
 
@@ -23,7 +24,7 @@ class Route:
     name: RouteName
     why: str
     plan: Plan = field(default_factory=Plan, repr=False)
-    chunks: tuple[RowGroupChunk, ...] = field(default=(), repr=False)
+    chunks: tuple[StoredChunk, ...] = field(default=(), repr=False)
     """The row groups of each partition from 1 on; of the route `row groups` only."""
     by_groups: bool = False
     """Row groups are read where they are judged, or where they are packed."""

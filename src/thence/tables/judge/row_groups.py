@@ -2,24 +2,26 @@
 
 Invariant: Footers are read first. If every row group holds one run and ranges of `order` do not overlap within a run,
 each chunk is a list of row groups, read where it is judged. If they do overlap, the rows of each row group are split by
-chunk first. A file that is no trace is set aside whole, a row group that cannot be read alone; both are said so.
+chunk first. A file that is not a trace is set aside whole, a row group that cannot be read alone; both are said so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from thence.tables.contract.columns import JUDGED_COLUMNS
-from thence.tables.files.parquet_reader import UNREADABLE, footer, row_group_batches, unfit
-from thence.tables.files.source import Quarantined, first_line
+from thence.tables.files.parquet_reader import footer, row_group_batches, row_groups
+from thence.tables.files.source import Quarantined
 from thence.tables.files.splits import Split
 from thence.tables.judge.normal_table import concatenated, of_batch
-from thence.tables.judge.partition_plan import Large, Plan, chunk_count, evenly
+from thence.tables.judge.partition_plan import Large, Plan, evenly
+from thence.tables.judge.stored_rows import StoredChunk, StoredRows, chunks_along_order, sends_in, stored_by_run
 from thence.tables.judge.threads import in_threads
 
 if TYPE_CHECKING:
@@ -38,25 +40,35 @@ class RowGroupPlace(NamedTuple):
     rows: int
 
 
-class RowGroup(NamedTuple):
-    """What a footer says of one row group."""
+@dataclass(frozen=True)
+class RowGroup(StoredRows):
+    """A row group, and what the footer of its file says of it."""
 
     place: RowGroupPlace
     run: str | None = None
-    """The one run of all rows; None if that is not known."""
     low: int | None = None
     high: int | None = None
-    """The range of `order`; None unless every row has one."""
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> int:  # type: ignore[override]
         """Return how many rows it has."""
         return self.place.rows
 
-    @property
-    def plain(self) -> bool:
-        """Tell whether all rows are of one run and have an `order`."""
-        return self.run is not None and self.low is not None
+    def load(self) -> pa.Table:
+        """Read it from its file."""
+        return read_groups([self.place])
+
+    def files(self) -> set[str]:
+        """Return the one file it is in."""
+        return {self.place.file}
+
+    def sends(self, names: pa.Array) -> dict[str, int]:
+        """Return the `order` of the sends of some messages, by three columns alone."""
+        import pyarrow.parquet as pq  # lines need none of it
+
+        with pq.ParquetFile(self.place.file) as file:
+            table = file.read_row_group(self.place.group, columns=["kind", "message", "order"], use_threads=False)
+        return sends_in(table.filter(pc.equal(table.column("kind").cast(pa.string()), "send")), names)
 
 
 class Footers(NamedTuple):
@@ -64,7 +76,7 @@ class Footers(NamedTuple):
 
     groups: list[RowGroup]
     refused: list[Quarantined]
-    """Files that are no traces, and why not."""
+    """Files that are not traces, and why not."""
 
 
 def read_footers(files: Iterable[Path | str]) -> Footers:
@@ -76,24 +88,17 @@ def read_footers(files: Iterable[Path | str]) -> Footers:
 
 
 def _footer(name: str) -> Footers:
-    try:
-        whole = footer(name)
-        if reason := unfit(whole.schema.to_arrow_schema(), JUDGED_COLUMNS):
-            return Footers([], [Quarantined(name, None, f"{reason}; its {whole.num_rows} rows are set aside")])
-        return Footers(list(_groups(name, whole)), [])
-    except UNREADABLE as error:
-        return Footers([], [Quarantined(name, None, f"it cannot be read as Parquet: {first_line(error)}")])
+    found = row_groups(name, JUDGED_COLUMNS)
+    groups = [_group(split) for split in found if isinstance(split, Split)]
+    return Footers(groups, [each for each in found if isinstance(each, Quarantined)])
 
 
-def _groups(name: str, footer: pq.FileMetaData) -> Iterator[RowGroup]:
-    start = 0
-    for number in range(footer.num_row_groups):
-        group = footer.row_group(number)
-        run, order = _range(group, "run"), _range(group, "order")
-        one = str(run[0]) if run is not None and run[0] == run[1] else None
-        low, high = (int(order[0]), int(order[1])) if order is not None else (None, None)
-        yield RowGroup(RowGroupPlace(name, number, start, group.num_rows), one, low, high)
-        start += group.num_rows
+def _group(split: Split) -> RowGroup:
+    group = footer(split.file).row_group(split.group)
+    run, order = _range(group, "run"), _range(group, "order")
+    one = str(run[0]) if run is not None and run[0] == run[1] else None
+    low, high = (int(order[0]), int(order[1])) if order is not None else (None, None)
+    return RowGroup(RowGroupPlace(split.file, split.group, split.first - 1, group.num_rows), one, low, high)
 
 
 def _range(group: pq.RowGroupMetaData, name: str) -> tuple[str | int, str | int] | None:
@@ -107,37 +112,23 @@ def _range(group: pq.RowGroupMetaData, name: str) -> tuple[str | int, str | int]
     return None
 
 
-class RowGroupChunk(NamedTuple):
-    """Row groups that are judged together: a chunk of a large run, or a small run whole (`number` None)."""
-
-    run: str
-    number: int | None
-    groups: list[RowGroup]
-
-    @property
-    def rows(self) -> int:
-        """Return how many rows they have."""
-        return sum(group.rows for group in self.groups)
-
-
-def chunks_of(groups: list[RowGroup], chunk_rows: int) -> list[RowGroupChunk] | None:
-    """Make chunks of whole row groups; None if they are not plain, or overlap in `order`."""
-    runs = _by_run(groups)
-    if not runs or any(one.high >= two.low for own in runs.values() for one, two in pairwise(own)):  # type: ignore[operator]
-        return None
-    found: list[RowGroupChunk] = []
-    for run, own in runs.items():
-        total = sum(group.rows for group in own)
-        filled = _filled(own, total if total <= chunk_rows else -(-total // chunk_count(total, chunk_rows)))
-        found += [RowGroupChunk(run, None if len(filled) == 1 else number, some) for number, some in enumerate(filled)]
+def chunks_of(groups: Sequence[RowGroup], chunk_rows: int) -> list[StoredChunk] | None:
+    """Make chunks of whole row groups; None if one is not of one run, or if they overlap in `order`."""
+    found: list[StoredChunk] = []
+    for run, own in sorted(stored_by_run(groups).items(), key=lambda each: each[0] or ""):
+        chunks = chunks_along_order(run, own, chunk_rows)
+        if chunks is None:
+            return None
+        found += chunks
     return found
 
 
-def plan_of_chunks(chunks: list[RowGroupChunk]) -> Plan:
+def plan_of_chunks(chunks: list[StoredChunk]) -> Plan:
     """Return the plan in which each chunk has a partition of its own, from 1 on."""
     large: dict[str, Large] = {}
     for partition, chunk in enumerate(chunks, 1):
-        low = chunk.groups[0].low
+        low = chunk.stored[0].low
+        assert chunk.run is not None
         assert low is not None
         if chunk.run not in large:
             large[chunk.run] = Large(partition, None if chunk.number is None else ())
@@ -149,41 +140,21 @@ def plan_of_chunks(chunks: list[RowGroupChunk]) -> Plan:
 
 def plan_of_overlapping(groups: list[RowGroup], chunk_rows: int) -> Plan | None:
     """Plan chunks of runs whose row groups overlap, as where each process has a file, if the footers say enough."""
-    runs = _by_run(groups)
+    if any(group.run is None or group.low is None for group in groups):
+        return None
+    runs = {str(run): own for run, own in sorted(stored_by_run(groups).items(), key=lambda each: str(each[0]))}
     sizes = {run: sum(each.rows for each in own) for run, own in runs.items()}
     partition = shared = 1 + sum(rows for rows in sizes.values() if rows <= chunk_rows) // chunk_rows
     large: dict[str, Large] = {}
     for run, own in runs.items():
         if sizes[run] > chunk_rows:
-            low, high = own[0].low or 0, max(each.high or 0 for each in own)
+            low, high = min(each.low or 0 for each in own), max(each.high or 0 for each in own)
             cut = evenly(partition, sizes[run], low, high, chunk_rows)
             if cut is None:
                 return None
             large[run] = cut
             partition += cut.chunks
     return Plan(large, shared, sum(sizes.values())) if large else None
-
-
-def _by_run(groups: list[RowGroup]) -> dict[str, list[RowGroup]]:
-    """Return the row groups of each run in their order; none at all unless each is of one run and has `order`."""
-    if not all(group.plain for group in groups):
-        return {}
-    runs: dict[str, list[RowGroup]] = {}
-    for group in sorted(groups, key=lambda each: (each.run or "", each.low or 0)):
-        runs.setdefault(group.run or "", []).append(group)
-    return runs
-
-
-def _filled(groups: list[RowGroup], size: int) -> list[list[RowGroup]]:
-    chunks: list[list[RowGroup]] = []
-    held = size
-    for group in groups:
-        if held + group.rows // 2 >= size:
-            chunks.append([])
-            held = 0
-        chunks[-1].append(group)
-        held += group.rows
-    return chunks
 
 
 def read_groups(places: Iterable[RowGroupPlace]) -> pa.Table:

@@ -61,30 +61,13 @@ def sort_segments(offsets: Longs, values: Ints) -> Longs:
 
 
 def increasing(process: Ints, index: Longs, processes: int) -> bool:
-    """Tell whether the indexes of every process increase along the rows."""
+    """Return whether the indexes of every process increase along the rows."""
     return steps_left_out(process, index, processes) >= 0
 
 
 def steps_left_out(process: Ints, index: Longs, processes: int) -> int:
     """Return at how many places the indexes of a process leave something out; -1 if they do not increase."""
     return int(order_cy.left_out(process, index, np.zeros(processes, np.int64)))
-
-
-def match(
-    sends: Flags, process: Ints, message: Ints, messages: int, offsets: Longs, destinations: Ints
-) -> tuple[Longs, Longs, Bytes, Ints, bool]:
-    """Meet each delivery with its send.
-
-    Return (send_row of each message or -1, the row that first delivered each copy or -1, what each delivery is,
-    deliveries of each message, whether some send comes after a delivery of its message).
-    """
-    send_row = np.full(messages, -1, np.int64)
-    delivered = np.full(len(destinations), -1, np.int64)
-    role = np.zeros(len(process), np.int8)
-    uses = np.zeros(messages, np.int32)
-    marks = sends.view(np.uint8)
-    disorder = scan_cy.match(marks, process, message, offsets, destinations, send_row, delivered, role, uses)
-    return send_row, delivered, role, uses, disorder
 
 
 def slots(sends: Flags, message: Ints, uses: Ints, keep: Flags) -> tuple[Ints, int]:

@@ -130,7 +130,7 @@ def scan(
     ahead: cython.int[:, ::1],
     never: Clock,
 ) -> None:
-    """Run the clocks over all rows for a block of columns; see `scanning.scan`."""
+    """Run the clocks over all rows for a block of columns; see `scan.scan`."""
     width: cython.int = known.shape[1]
     imports: cython.Py_ssize_t = 0
     row: cython.Py_ssize_t
@@ -201,7 +201,7 @@ def locate(
     after: cython.longlong[::1],
     answer: cython.longlong[::1],
 ) -> None:
-    """Find for each question the first delivery that answers it; see `scanning.locate`."""
+    """Find for each question the first delivery that answers it; see `scan.locate`."""
     width: cython.int = known.shape[1]
     asked: cython.Py_ssize_t = 0
     row: cython.Py_ssize_t

@@ -1,4 +1,4 @@
-"""What a task of an audit does: thin functions from Arrow batches to Arrow batches; the logic is in `kernels`.
+"""What a task of an audit on Spark does: thin functions from Arrow batches to Arrow batches.
 
 Invariant. A task gets whole partitions and says everything it finds as tagged rows (`tables.judge.findings`).
 """
@@ -9,14 +9,14 @@ import pickle
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-import numpy as np
 import pyarrow as pa
 
 from thence.tables.judge.chunk import summarise
 from thence.tables.judge.coded_rows import run_codes
 from thence.tables.judge.findings import SCHEMA
+from thence.tables.judge.merge_chunks import ChunkMerger, twice_sent
 from thence.tables.judge.packed_rows import gathered, join_packed
-from thence.tables.judge.rounds_over_chunks import Merging, twice_sent
+from thence.tables.judge.packing import split_by_partition
 from thence.tables.judge.whole_run import judge_run
 
 Batches = Iterator[pa.RecordBatch]
@@ -53,17 +53,10 @@ def judged_runs(table: pa.Table, *, block: int | None) -> Batches:
 def split_by_run(table: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
     """Yield the rows of each run of a normal table, in their order."""
     codes, names = run_codes(table)
-    if len(names) <= 1:
-        yield from ((name, table) for name in names)
-        return
-    if bool(np.any(codes[1:] < codes[:-1])):
-        order = np.argsort(codes, kind="stable")
-        table, codes = table.take(pa.array(order)), codes[order]
-    table = table.combine_chunks()
-    ends = np.searchsorted(codes, np.arange(len(names)), side="right").tolist()
-    for name, start, end in zip(names, [0, *ends[:-1]], ends, strict=True):
-        if end > start:
-            yield name, table.slice(start, end - start)
+    if len(names) == 1:
+        yield names[0], table
+    else:
+        yield from ((names[code], rows) for code, rows in split_by_partition(table.combine_chunks(), codes))
 
 
 def merging(*, last_round: bool) -> GroupFunction:
@@ -73,9 +66,9 @@ def merging(*, last_round: bool) -> GroupFunction:
     """
 
     def work(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
-        merging = Merging(key[0].as_py(), last_round=last_round)
-        _take(merging, batches)
-        yield from _batches(merging.finish())
+        merger = ChunkMerger(key[0].as_py(), last_round=last_round)
+        _take(merger, batches)
+        yield from _batches(merger.finish())
 
     return work
 
@@ -83,16 +76,16 @@ def merging(*, last_round: bool) -> GroupFunction:
 def joining(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:
     """Make one chunk of neighbouring chunks: a node of the tree over a run, numbered among its like."""
     number = key[1].as_py()
-    merging = Merging(key[0].as_py(), opens=number == 0)
-    _take(merging, batches)
-    yield from _batches(merging.as_one_chunk(number))
+    merger = ChunkMerger(key[0].as_py(), opens=number == 0)
+    _take(merger, batches)
+    yield from _batches(merger.as_one_chunk(number))
 
 
-def _take(merging: Merging, batches: Batches) -> None:
+def _take(merger: ChunkMerger, batches: Batches) -> None:
     columns = ("tag", "chunk", "payload")
     rows = (row for batch in batches for row in zip(*(batch.column(name) for name in columns), strict=True))
     for (tag, _), own in groupby(rows, key=lambda row: (row[0].as_py(), row[1].as_py())):
-        merging.add(tag, (payload.as_buffer() for _, _, payload in own))
+        merger.take(tag, (payload.as_buffer() for _, _, payload in own))
 
 
 def comparing(key: tuple[pa.Scalar, ...], batches: Batches) -> Batches:

@@ -1,89 +1,76 @@
-"""Work in threads, its results in order: for work that lets go of the interpreter.
+"""Work in threads, its results in order: for work that releases the interpreter lock.
 
-Invariant: results come in the order of the items. No more than `count` items are in hand, and no more than that wait to
-be taken. The threads end with the process, so an interrupt need not wait for them.
+Invariant: results come in the order of the items. No more than `2 * count` items are in hand or wait to be taken. The
+threads end with the process, so an interrupt need not wait for them; `concurrent.futures` would.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
+class _Job(Generic[T, R]):
+    """One item, or none where the source broke off, and what became of it."""
+
+    def __init__(self, items: list[T]) -> None:
+        self.items, self.done = items, threading.Event()
+        self.result: R
+        self.error: BaseException | None = None
+
+    def taken(self) -> R:
+        """Wait for the result; raise what the work raised."""
+        self.done.wait()
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+def _jobs(items: Iterable[T]) -> Iterator[_Job[T, R]]:
+    """Yield a job for each item; where the items break off, one that is done and raises why in its turn."""
+    try:
+        for item in items:
+            yield _Job([item])
+    except Exception as error:
+        broken: _Job[T, R] = _Job([])
+        broken.error = error
+        broken.done.set()
+        yield broken
+
+
 def in_threads(work: Callable[[T], R], items: Iterable[T], count: int) -> Iterator[R]:
     """Yield `work(item)` for each item; what it raises is raised here, in its turn."""
-    crew = _Crew(work, items, 2 * count)
+    asked: SimpleQueue[_Job[T, R] | None] = SimpleQueue()
+    stopped = threading.Event()
+
+    def run() -> None:
+        while (job := asked.get()) is not None and not stopped.is_set():
+            for item in job.items:
+                try:
+                    job.result = work(item)
+                except BaseException as error:
+                    job.error = error
+            job.done.set()
+
     for _ in range(count):
-        threading.Thread(target=crew.run, daemon=True).start()
+        threading.Thread(target=run, daemon=True).start()
+    waiting: deque[_Job[T, R]] = deque()
     try:
-        yield from crew.results()
+        jobs: Iterator[_Job[T, R]] = _jobs(items)
+        for job in jobs:
+            waiting.append(job)
+            asked.put(job)
+            if len(waiting) == 2 * count:
+                yield waiting.popleft().taken()
+        while waiting:
+            yield waiting.popleft().taken()
     finally:
-        crew.stop()
-
-
-class _Crew(Generic[T, R]):
-    """Threads that share one source of items and one place for results."""
-
-    def __init__(self, work: Callable[[T], R], items: Iterable[T], ahead: int) -> None:
-        self.work, self.items, self.ahead = work, iter(items), ahead
-        self.state = threading.Condition()
-        self.source = threading.Lock()
-        self.done: dict[int, R | BaseException] = {}
-        self.taken = self.given = 0
-        self.total: int | None = None
-
-    def run(self) -> None:
-        """Work until there is nothing left, or nothing waits for it."""
-        while (drawn := self._draw()) is not None:
-            place, item = drawn
-            result: R | BaseException
-            try:
-                result = self.work(item)
-            except BaseException as error:
-                result = error
-            with self.state:
-                self.done[place] = result
-                self.state.notify_all()
-
-    def _draw(self) -> tuple[int, T] | None:
-        with self.state:
-            self.state.wait_for(lambda: self.total is not None or self.taken - self.given < self.ahead)
-        with self.source:
-            if self.total is not None:
-                return None
-            try:
-                item = next(self.items)
-            except BaseException as error:  # the end, or a source that breaks: raised in its turn
-                with self.state:
-                    self.total = self.taken
-                    if not isinstance(error, StopIteration):
-                        self.done[self.taken] = error
-                        self.total += 1
-                    self.state.notify_all()
-                return None
-            self.taken += 1
-            return self.taken - 1, item
-
-    def results(self) -> Iterator[R]:
-        """Yield what is done, in order."""
-        while True:
-            with self.state:
-                self.state.wait_for(lambda: self.given in self.done or self.given == self.total)
-                if self.given not in self.done:
-                    return
-                result = self.done.pop(self.given)
-                self.given += 1
-                self.state.notify_all()
-            if isinstance(result, BaseException):
-                raise result
-            yield result
-
-    def stop(self) -> None:
-        """Let the threads end."""
-        with self.state:
-            self.total = self.taken
-            self.state.notify_all()
+        stopped.set()
+        for _ in range(count):
+            asked.put(None)

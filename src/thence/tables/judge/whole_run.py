@@ -82,7 +82,7 @@ def in_order(own: LabelRows) -> tuple[LabelRows, Longs]:
 
 
 def _deliveries_first(own: LabelRows) -> bool:
-    """Tell whether some delivery comes before its send; in a whole run every delivery has one."""
+    """Return whether some delivery comes before its send; in a whole run every delivery has one."""
     first = np.full(len(own.messages), len(own.row), np.int64)
     sends = np.flatnonzero(own.sends)
     first[own.message[sends]] = sends

@@ -16,10 +16,11 @@ import sqlalchemy as sa
 
 from thence.errors import MisuseError, TraceError
 from thence.tables.delivery.outcome import PLACED, Kind
-from thence.tables.sinks.positions import changes_table
+from thence.tables.sinks.positions import changes_table, stored_name
 from thence.tables.sinks.sql_sink import OnRefusal, sql
 from thence.tables.sinks.target import TargetTables
 from thence.tables.sources import Record, WholeTransaction
+from thence.tables.sources.commits import since_mark
 from thence.tables.sources.debezium import value_of
 from thence.tables.sources.whole import Units
 
@@ -43,6 +44,7 @@ class MicroBatchSink:
         open_changes: str = "thence_open_changes",
         refused: OnRefusal = "stop",
         dead_letters: str = "thence_dead_letters",
+        since: int | str | None = None,
     ) -> None:
         """Connect, check the target, and create the tables that the sink keeps.
 
@@ -53,8 +55,9 @@ class MicroBatchSink:
             open_changes: the table of changes whose transaction has not ended.
             refused: what happens if the target refuses a row, as in `sql`.
             dead_letters: the table of refused transactions.
+            since: the one that was passed to `from_changes`.
         """
-        self._engine = engine
+        self._engine, self._since = engine, None if since is None else since_mark(since)
         own = sa.MetaData()
         self._open = changes_table(open_changes, own, "transaction_name")
         self.sink = sql(engine, tables, positions=positions, refused=refused, dead_letters=dead_letters)
@@ -74,13 +77,13 @@ class MicroBatchSink:
             )
         self._refuse_late(placed)
         ended = {_name(row) for row in placed if row["kind"] == "end"}
-        units, applied, begun = Units("commit"), 0, self._begun()
+        units, applied, begun = Units("commit", since=self._since), 0, self._begun()
         for row in self._with_earlier(placed, ended, begun):
             place = row.get("topic"), row.get("partition"), row.get("offset")
             for unit in units.add(row, value_of(row["value"]) or {}, Record(None, row.get("key"), *place)):
                 applied += self.sink.apply(unit)
-                if (unit.source, unit.name) in begun:
-                    self._forget((unit.source, unit.name))
+                if _stored(unit.source, unit.name) in begun:
+                    self._forget(_stored(unit.source, unit.name))
             # Before the next one is applied: behind it, this one would be taken for one that the target has.
             if row["kind"] == "end" and _name(row) in units.open:
                 self._refuse_part(units.open[_name(row)])
@@ -120,7 +123,7 @@ class MicroBatchSink:
                 yield row
             elif name in ended:
                 if name not in kept:
-                    earlier = self._kept(name) if name in begun else []
+                    earlier = self._kept(_stored(*name)) if _stored(*name) in begun else []
                     kept[name] = {each["message"] for each in earlier}
                     yield from earlier
                 if row["message"] not in kept[name]:
@@ -129,6 +132,7 @@ class MicroBatchSink:
     # -- changes of transactions that have not ended -----------------------------------------------------------------
 
     def _begun(self) -> set[Name]:
+        """Return the transactions of which changes are kept, by their stored names."""
         table = self._open.c
         with self._engine.connect() as connection:
             return {(a, b) for a, b in connection.execute(sa.select(table.source, table.transaction_name).distinct())}
@@ -148,7 +152,7 @@ class MicroBatchSink:
         with self._engine.begin() as connection:
             there: dict[Name, set[int]] = {}
             for row in rows:
-                source, transaction = name = _name(row)
+                source, transaction = name = _stored(*_name(row))
                 if name not in there:
                     here = (table.source == source) & (table.transaction_name == transaction)
                     there[name] = set(connection.execute(sa.select(table.number).where(here)).scalars())
@@ -167,6 +171,10 @@ class MicroBatchSink:
 
 def _name(row: Delivered) -> Name:
     return str(row["destination"]), str(row["transaction"])
+
+
+def _stored(source: str, transaction: str) -> Name:
+    return stored_name(source), stored_name(transaction)
 
 
 def _packed(row: Delivered) -> str:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from thence.core.model.plain import Fields
 from thence.errors import MisuseError, TraceError
-from thence.tables.sinks.positions import Positions, changes_table, positions_table
+from thence.tables.sinks.positions import Positions, changes_table, positions_table, stored_name
 from thence.tables.sinks.steps import Statements, TableStep, steps
 from thence.tables.sinks.target import Target, TargetTables
 from thence.tables.sinks.values import Unusable
@@ -60,7 +60,7 @@ class RowRefused(TraceError):
 
 
 def sql(
-    engine: sa.Engine,
+    engine: sa.Engine | sa.URL | str,
     tables: TargetTables,
     *,
     positions: str = "thence_positions",
@@ -77,7 +77,7 @@ def sql(
     or commits each statement by itself.
 
     Args:
-        engine: SQLAlchemy's, for the target.
+        engine: SQLAlchemy's, for the target, or its URL.
         tables: names of the source's tables, where the target's are called the same, or a mapping from the source's
             names (`customer` or `public.customer`) to the target's; a table that maps to None is left out. Every table
             of the target needs a primary key.
@@ -88,6 +88,18 @@ def sql(
     """
     if refused not in ("stop", "dead-letter"):
         raise MisuseError(f"refused is {refused!r}; 'stop' and 'dead-letter' are accepted")
+    if isinstance(engine, str | sa.URL):
+        try:
+            engine = sa.create_engine(engine)
+        except sa.exc.NoSuchModuleError as error:
+            raise MisuseError(f"engine is a URL of a database that SQLAlchemy does not know: {error}") from error
+        except ImportError as error:
+            raise MisuseError(f"engine is a URL whose driver is not installed: {error}") from error
+        except sa.exc.ArgumentError:  # its text may hold a password
+            wanted = "one as 'postgresql+psycopg://user:password@host/database' or an engine is expected"
+            raise MisuseError(f"engine is a text that is not a URL of SQLAlchemy; {wanted}") from None
+    if not isinstance(engine, sa.Engine):
+        raise MisuseError(f"engine is a {type(engine).__name__}; an engine of SQLAlchemy or its URL is expected")
     if engine.dialect.name not in DIALECTS:
         raise MisuseError(f"the target is {engine.dialect.name}; {', '.join(DIALECTS)} are accepted")
     return SqlSink(engine, tables, positions, dead_letters if refused == "dead-letter" else None)
@@ -157,7 +169,7 @@ class SqlSink:
         return sum(map(self.apply, transactions))
 
     def has(self, transaction: WholeTransaction) -> bool:
-        """Tell whether the target has a transaction.
+        """Return whether the target has a transaction.
 
         Args:
             transaction: one that was read; its changes are not looked at.
@@ -226,7 +238,8 @@ class SqlSink:
             for number, change in enumerate(unit, 1):
                 last = number == (refusal.number or len(unit))
                 values = {
-                    "source": unit.source, "transaction_id": unit.id or unit.name, "number": number,
+                    "source": stored_name(unit.source), "number": number,
+                    "transaction_id": stored_name(unit.id or unit.name),
                     "change": json.dumps(change, default=str), "reason": refusal.reason if last else None,
                 }  # fmt: skip
                 connection.execute(sa.insert(table), values)

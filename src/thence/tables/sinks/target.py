@@ -109,7 +109,7 @@ def nullable(key: sa.ForeignKeyConstraint) -> list[str]:
 
 
 def _reaches(parents: Mapping[sa.Table, set[Any]], start: sa.Table, goal: sa.Table) -> bool:
-    """Tell whether a way of foreign keys leads from one table to another."""
+    """Return whether a way of foreign keys leads from one table to another."""
     seen, stack = {start}, [start]
     while stack:
         table = stack.pop()

@@ -87,6 +87,9 @@ def _event(record: AgentRecord, run: str, begun: bool, chunks: dict[str, int]) -
     if kind in ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"):
         started = kind == "RUN_STARTED"
         return _shaped(record, f"{run}/{'start' if started else 'end'}", [] if started else first, run, run)
+    step = record.get("stepName")
+    if kind in ("STEP_STARTED", "STEP_FINISHED") and step:
+        return _agent_step(record, kind == "STEP_STARTED", str(step), run, first, chunks)
     call, message = record.get("toolCallId"), record.get("messageId")
     if kind == "TOOL_CALL_RESULT" and call:
         return _shaped(record, f"{call}/result", [f"{call}/end"], run, str(call))
@@ -101,6 +104,18 @@ def _event(record: AgentRecord, run: str, begun: bool, chunks: dict[str, int]) -
     if phase == "END":
         return _shaped(record, f"{own}/end", [_last(own, chunks)], run, own)
     return _shaped(record, None, [], run, own)
+
+
+def _agent_step(
+    record: AgentRecord, started: bool, name: str, run: str, first: list[str], counts: dict[str, int]
+) -> Shaped:
+    """Name a step by how often it has started: events have no id of it."""
+    source = f"{run}/step/{name}"
+    counts[source] = counts.get(source, 0) + started
+    own = f"{source}/{counts[source]}"
+    if started:
+        return _shaped(record, f"{own}/start", first, run, source)
+    return _shaped(record, f"{own}/end", [f"{own}/start"], run, source)
 
 
 AGENT_PRESETS = {

@@ -47,7 +47,7 @@ class Record(NamedTuple):
 
 
 def text_of_id(value: object) -> str | None:
-    """Return a value as the text of an id; None and the empty text are no id."""
+    """Return a value as the text of an id; None and the empty text are not ids."""
     return None if value is None or value == "" else str(value)
 
 

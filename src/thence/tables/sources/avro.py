@@ -26,7 +26,7 @@ _HEADER = 5
 
 
 def is_confluent(data: bytes) -> bool:
-    """Tell whether bytes begin as the Confluent converters write them; no JSON text begins with a zero byte."""
+    """Return whether bytes begin as the Confluent converters write them; no JSON text begins with a zero byte."""
     return len(data) >= _HEADER and data[0] == AVRO_MAGIC
 
 

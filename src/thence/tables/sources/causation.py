@@ -3,7 +3,7 @@
 Invariant: a message waits for the one that caused it. Ids are compared as texts, so the id 1 and the cause "1" are one.
 A cause that is empty, or equal to the message's own id (as many frameworks mark the first of a conversation), does not
 count. A message without a correlation is the first of its own: its destination is its id, which is what later ones will
-name. If it names a cause all the same, `note` says that nothing else comes to its destination. The other fields of the
+name. If it still names a cause, `note` says that nothing else comes to its destination. The other fields of the
 message are columns beside these; one that is called as one of ours has `_` behind its name.
 
 A preset says where a framework keeps these fields; a dot leads into an object.
@@ -165,7 +165,7 @@ def _resolve(row: Arrival, known: dict[tuple[str | None, str], set[str]]) -> Non
 
 
 def parsed_event(value: Fields | str | bytes | None) -> Fields:
-    """Return an event, or what its text says; what is no object has no fields, and is set aside for want of an id."""
+    """Return an event, parsed if it is JSON text; anything but an object has no fields, and so no id."""
     try:
         found = json.loads(value) if isinstance(value, str | bytes) else value
     except ValueError:

@@ -54,7 +54,8 @@ def from_changes(
         server: the connector's topic prefix, where neither a record nor its topic says it.
         schemas: Avro schemas by id, for values with the Confluent header.
         foreign_keys: for `order="keys"`: which columns refer to which, as in `{"orders.customer": "customer.id"}`,
-            several columns separated by commas.
+            several columns separated by commas. A column that no row of its table has is refused, a table without rows
+            is logged.
         whole: deliver a transaction only if its END and all of its `event_count` changes are among the records, and
             after the whole snapshot; rows that wait name what is missing. `thence.sources.whole_transactions` groups
             what was delivered.
@@ -83,7 +84,7 @@ def _arrivals(
         _chain(reads, mark)
         _name_what_never_began(reads)
     elif order == "keys":
-        behind_keys(reads, foreign_keys, mark is not None)
+        behind_keys(reads, foreign_keys, mark is not None, _places(reads))
     if whole:
         only_whole(reads, _places(reads) if order == "keys" else None)
     return [read.row for read in reads]

@@ -38,7 +38,7 @@ class LogPosition(NamedTuple):
     number: tuple[int, ...]
 
     def reaches(self, other: LogPosition | None) -> bool:
-        """Tell whether `other` lies at or before this mark, in the same log."""
+        """Return whether `other` lies at or before this mark, in the same log."""
         return other is not None and other.log == self.log and other.number <= self.number
 
 

@@ -36,13 +36,18 @@ from thence.errors import MisuseError, PeerError
 from thence.tables.sources.arrival import Arrival, Record, seconds_of
 from thence.tables.sources.avro import Schemas, decode_confluent, is_confluent
 from thence.tables.sources.commits import LogPosition, commit_mark, since_mark, transaction
-from thence.tables.sources.debezium_form import misshapen
 
 ChangeOrder = Literal["transaction", "commit", "keys"]
 OPERATIONS = {"c": "create", "u": "update", "d": "delete", "t": "truncate", "m": "message", "r": "snapshot"}
 SNAPSHOT_END = "snapshot/last"
 NAMELESS = "a row of a snapshot without key and offset: alone, it cannot be distinguished from an equal one"
 _TIMES = {"ts_ms", "ts_us", "ts_ns"}
+
+MOST_CHANGES = 10_000_000
+"""of one transaction: END may name them all"""
+_OBJECTS = ("before", "after", "source", "transaction")
+_TEXTS = ("name", "table", "schema", "db")
+_NUMBERS = ("lsn", "row", "event_serial_no")
 
 
 class DebeziumArrival(Arrival):
@@ -141,7 +146,7 @@ def value_of(value: Fields | str | bytes | None, schemas: Schemas | None = None)
 
 
 def record_key(key: Fields | str | bytes) -> Fields | str | None:
-    """Return what a record's key says: its payload, or the key itself where it is no object (another converter's)."""
+    """Return the payload of a record's key, or the key itself where it is not an object (another converter's)."""
     if isinstance(key, bytes) and is_confluent(key):
         return key.hex()
     try:
@@ -199,7 +204,10 @@ def _boundary(
     row |= {"transaction": name, "time": seconds_of(body.get("ts_ms")), "note": None}
     row["message"] = end_id(record, transaction_id) if ends else f"{name}/begin"
     if passed(transaction_id, record, since):
-        return row | {"note": "at or before since"}
+        row["note"] = "at or before since"
+        # A BEGIN of PostgreSQL has the LSN of its first change: its transaction may have committed behind `since`.
+        if ends or since is None or since.log != "lsn":
+            return row
     if ends and (count := int(body.get("event_count") or 0)):
         row["depends_on"] = [f"{name}/{each}" for each in (range(1, count + 1) if order == "keys" else (count,))]
     elif ends:
@@ -220,7 +228,7 @@ def end_id(record: Record, transaction_id: str) -> str:
 
 
 def passed(transaction_id: str, record: Record, since: LogPosition | None) -> bool:
-    """Tell whether a boundary lies at or before the start."""
+    """Return whether a boundary lies at or before the start."""
     if since is None:
         return False
     if since.log == "offset":
@@ -267,7 +275,7 @@ def _untold(row: DebeziumArrival, record: Record, body: Fields, order: ChangeOrd
 
 
 def _change_passed(transaction_id: str, source: Fields, since: LogPosition) -> bool:
-    """Tell whether the transaction of a change committed at or before the start.
+    """Return whether the transaction of a change committed at or before the start.
 
     A PostgreSQL change says the commit before its own transaction's; those come in the order of commits, so it lies
     after the start iff that one does not lie before it.
@@ -303,3 +311,58 @@ def place_id(record: Record, body: Fields) -> str:
         where = [source.get(each) for each in ("lsn", "file", "pos", "row", "change_lsn", "event_serial_no", "ts_ns")]
         return f"{table_of(source)}/{digest([record_key(record.key), where])}"
     return f"{table_of(source)}/{digest([body.get('before'), body.get('after'), source])}"
+
+
+# -- the form of a record ----------------------------------------------------------------------------------------------
+
+
+def misshapen(body: Fields) -> str | None:
+    """Name the first field whose value cannot be read, what was found and what would be accepted; None if all can be.
+
+    It is asked before anything else looks into a record, so that a record of another form aborts nothing.
+    """
+    for name in _OBJECTS:
+        if not isinstance(body.get(name) or {}, dict):
+            return _wrong(name, body[name], "an object")
+    source, transaction = body.get("source") or {}, body.get("transaction") or {}
+    for name in _TEXTS:
+        if not isinstance(source.get(name), str | None):
+            return _wrong(f"source.{name}", source[name], "a text")
+    for name in _NUMBERS:
+        if source.get(name) is not None and not _whole(source[name]):
+            return _wrong(f"source.{name}", source[name], "a whole number")
+    if not _is_sequence(source.get("sequence")):
+        return _wrong("source.sequence", source["sequence"], "a list of LSNs")
+    if transaction.get("id") is not None and not _whole(transaction.get("total_order")):
+        return _wrong("transaction.total_order", transaction.get("total_order"), "a whole number")
+    return _wrong_count(body)
+
+
+def _wrong_count(body: Fields) -> str | None:
+    count = body.get("event_count")
+    if body.get("status") != "END" or count is None:
+        return None
+    if _whole(count) and int(count) <= MOST_CHANGES:
+        return None
+    return _wrong("event_count", count, f"a whole number up to {MOST_CHANGES}")
+
+
+def _wrong(name: str, found: object, accepted: str) -> str:
+    shown = repr(found)
+    return f"{name} is {shown if len(shown) < 60 else shown[:60] + '...'}; {accepted} is accepted"
+
+
+def _whole(value: object) -> bool:
+    """Return whether a value is a whole number from 0 up, or the text of one; none has more than twenty digits."""
+    if isinstance(value, str):
+        return value.isdecimal() and len(value) <= 20
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**20
+
+
+def _is_sequence(value: object) -> bool:
+    """Return whether PostgreSQL's `sequence` is a list of LSNs (null for one that is not known), or the JSON of one."""
+    try:
+        found = json.loads(value) if isinstance(value, str) and value else value
+    except ValueError:
+        return False
+    return not found or (isinstance(found, list) and all(each is None or _whole(each) for each in found))

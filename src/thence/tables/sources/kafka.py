@@ -27,7 +27,7 @@ is the one that holds. A consumer that was replaced is fenced: its `commit` rais
 
 Departures. Offsets of the group are committed after the transaction, up to what was handed on, for other tools to see;
 reading goes on where the state says, behind what is held. They are not part of the transaction, because the client's
-call for that can wait for ever once a broker has gone away (librdkafka#5456, #5511). The offset committed for the state
+call for that can wait forever once a broker has gone away (librdkafka#5456, #5511). The offset committed for the state
 topic says from where the last state is looked for, and nothing depends on its being the latest.
 """
 
@@ -37,30 +37,30 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from thence.core.model.plain import Field, Fields, Option, Row
 from thence.errors import MisuseError, PeerError
 from thence.tables.delivery import Gate, Orderer
 from thence.tables.delivery.gate_map import Handled
 from thence.tables.delivery.without_collection import without_collection
-from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
     CALL_SECONDS,
-    Assigned,
-    Found,
-    PartitionOffset,
-    TransactionalProducer,
     client,
     connection,
     ensure_topic,
     patiently,
     raise_error,
+    record_row,
     stored,
+    topic_partitions,
 )
 from thence.tables.sources.kafka_parallel import ParallelConsumer
 from thence.tables.sources.kafka_producer import CausalProducer
 from thence.tables.sources.kafka_state import StateRecord, pack_row, state_records, unpack_row, whole_state
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Producer, TopicPartition
 
 PartitionName = tuple[str, int]
 __all__ = ["CausalConsumer", "CausalProducer"]
@@ -116,10 +116,10 @@ class CausalConsumer:
         self._config = connection(config)
         self.orderer, self.active = self._orderer(), False
         self._next: dict[PartitionName, int] = {}
-        self._packed: dict[tuple[str, int, int], bytes] = {}
-        """held records as a commit writes them: one that is held through many commits is packed once"""
+        self._packed: dict[int, tuple[Fields, bytes]] = {}
+        """held records, by their identity, as a commit writes them: one held through many commits is packed once"""
         self._forwarded: list[tuple[str, Row]] = []
-        self._writer: TransactionalProducer
+        self._writer: Producer
         self._chosen = False
         """chosen by the group, and not yet active"""
         kafka = client()
@@ -151,7 +151,8 @@ class CausalConsumer:
                 continue
             where = (found.topic(), found.partition())
             if where in self._next:
-                rows.append(self._row(found, where))
+                self._next[where] = found.offset() + 1
+                rows.append(record_row(found, self.destination))
         return self.orderer.push_all(rows)
 
     def forward(self, topic: str, row: Row) -> None:
@@ -248,20 +249,9 @@ class CausalConsumer:
             raise MisuseError("without concurrency= the third argument makes an Orderer")
         return made
 
-    # -- reading ---------------------------------------------------------------------------------------------------
-
-    def _row(self, found: Found, where: PartitionName) -> Row:
-        topic, number = where
-        offset = found.offset()
-        self._next[where] = offset + 1
-        row: Row = read_headers(found.headers(), (topic, number, offset), self.destination)
-        row["topic"], row["partition"], row["offset"] = topic, number, offset
-        row["key"], row["value"], row["time"] = found.key(), found.value(), found.timestamp()[1] / 1000
-        return row
-
     # -- taking over -----------------------------------------------------------------------------------------------
 
-    def _assigned(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Note that the group chose this consumer; nothing is asked of the client while it calls back."""
         if partitions:
             self._chosen = True
@@ -278,7 +268,7 @@ class CausalConsumer:
         self.active = True
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
 
-    def _revoked(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Another consumer goes on from the last commit; what was read since is theirs."""
         self._chosen = False
         self._forget()
@@ -294,13 +284,8 @@ class CausalConsumer:
         self._forget()
         place = kafka.TopicPartition(self.state_topic, 0)
         start = patiently(lambda: self._consumer.committed([place], CALL_SECONDS))[0].offset
-        known = patiently(lambda: self._consumer.list_topics(timeout=CALL_SECONDS)).topics
-        missing = [topic for topic in self.topics if topic not in known]
-        if missing:
-            raise MisuseError(f"no topic {', '.join(missing)}; make the topics before consuming them")
-        self._next = {
-            (topic, part): kafka.OFFSET_BEGINNING for topic in self.topics for part in known[topic].partitions
-        }
+        found = topic_partitions(self._consumer, self.topics)
+        self._next = {(topic, part): kafka.OFFSET_BEGINNING for topic, parts in found.items() for part in parts}
         state = whole_state(self._stored_records(start))
         if state is not None:
             self._restore(state)
@@ -322,10 +307,7 @@ class CausalConsumer:
 
     def _write_state(self) -> int:
         """Write the state, and return the offset at which it begins."""
-        places = {
-            "next": [[*where, offset] for where, offset in self._next.items()],
-            "unhanded": [[*where, sorted(offsets)] for where, offsets in self._unhanded().items()],
-        }
+        places = {"next": [[*where, offset] for where, offset in self._next.items()]}
         begun: list[int] = []
         for record in state_records(json.dumps(places).encode() + b"\n" + self._snapshot()):
             self._write(
@@ -346,14 +328,19 @@ class CausalConsumer:
 
     def _snapshot(self) -> bytes:
         """Return the state of the orderer; a record that was held at the commit before is packed already."""
-        before, self._packed = self._packed, {}
+        before, now = self._packed, dict[int, tuple[Fields, bytes]]()
 
         def packed(row: Fields) -> bytes:
-            place = (row["topic"], row["partition"], row["offset"])
-            found = self._packed[place] = before.get(place) or pack_row(row)
-            return found
+            place = id(row)  # of no other row as long as this one is kept beside it
+            found = before.get(place)
+            if found is None:
+                found = row, pack_row(row)
+            now[place] = found
+            return found[1]
 
-        return self.orderer.snapshot(packed)
+        written = self.orderer.snapshot(packed)
+        self._packed = now
+        return written
 
     def _unhanded(self) -> dict[PartitionName, list[int]]:
         """Return the offsets of the records that were read and are held."""
@@ -370,7 +357,7 @@ class CausalConsumer:
         with suppress(kafka.KafkaException):
             self._consumer.commit(offsets=places, asynchronous=True)
 
-    def _handed_on(self) -> list[PartitionOffset]:
+    def _handed_on(self) -> list[TopicPartition]:
         """Return, for each partition, the offset up to which everything was handed on."""
         held = self._unhanded()
         ends = {where: min(held.get(where, ()), default=end) for where, end in self._next.items() if end >= 0}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from thence.core.model.plain import Fields, Option, Row
+from thence.core.model.plain import Fields, Row
 from thence.errors import MisuseError, PeerError
+from thence.tables.sources.headers import read_headers
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 CALL_SECONDS = 60.0
 """seconds that one call waits for a broker that is away"""
@@ -32,7 +36,7 @@ T = TypeVar("T")
 
 
 class Found(Protocol):
-    """A record, as the package hands it over."""
+    """A record, as the package returns it."""
 
     def topic(self) -> str:
         """Return the topic of the record."""
@@ -56,68 +60,6 @@ class Found(Protocol):
         """Return the kind of its time, and milliseconds."""
 
 
-class ClientFault(Protocol):
-    """What the package says is wrong."""
-
-    def fatal(self) -> bool:
-        """Tell whether the client cannot go on."""
-
-    def retriable(self) -> bool:
-        """Tell whether it may pass."""
-
-    def txn_requires_abort(self) -> bool:
-        """Tell whether the transaction cannot go on."""
-
-    def code(self) -> int:
-        """Return the number of Kafka's error."""
-
-    def str(self) -> str:
-        """Return the text of Kafka's error."""
-
-
-class PartitionOffset(Protocol):
-    """A partition and an offset in it, as the package names them."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
-class Assigned(Protocol):
-    """The part of a consumer that may be asked while it calls back."""
-
-    def assign(self, partitions: list[PartitionOffset]) -> None:
-        """Read these partitions, from their offsets on."""
-
-    def unassign(self) -> None:
-        """Read no partition from now on."""
-
-
-class TransactionalProducer(Protocol):
-    """What is used of confluent-kafka's producer with transactions."""
-
-    def init_transactions(self, timeout: float) -> None:
-        """Fence earlier producers of the same transactional id."""
-
-    def begin_transaction(self) -> None:
-        """Begin a transaction of records and offsets."""
-
-    def commit_transaction(self, timeout: float) -> None:
-        """Make all of it visible at once."""
-
-    def abort_transaction(self, timeout: float) -> None:
-        """Discard every record since `begin_transaction`."""
-
-    def produce(self, topic: str, value: bytes | None, **more: Option) -> None:
-        """Add a record to the send queue."""
-
-    def poll(self, timeout: float) -> int:
-        """Let the client call back for delivered records."""
-
-    def flush(self, timeout: float) -> int:
-        """Wait for the broker; return how many records it did not take."""
-
-
 def client() -> ModuleType:
     """Return the package, which an extra brings."""
     try:
@@ -132,8 +74,8 @@ def connection(config: Fields) -> Row:
     return {key: value for key, value in config.items() if key.startswith(_EVERYBODYS)}
 
 
-def passing(error: ClientFault) -> bool:
-    """Tell whether an error may pass by itself: Kafka says so, or a broker is away."""
+def passing(error: KafkaError) -> bool:
+    """Return whether an error may pass by itself: Kafka says so, or a broker is away."""
     kafka = client().KafkaError
     away = (kafka._ALL_BROKERS_DOWN, kafka._TRANSPORT, kafka._RESOLVE, kafka._TIMED_OUT)
     over = error.fatal() or error.txn_requires_abort()
@@ -152,7 +94,7 @@ def patiently(act: Callable[[], T]) -> T:
             time.sleep(RETRY_SECONDS)
 
 
-def raise_error(error: ClientFault) -> None:
+def raise_error(error: KafkaError) -> None:
     """Raise an error that a record stands for, unless it is the end of a partition or may pass by itself."""
     if error.code() != client().KafkaError._PARTITION_EOF and not passing(error):
         raise PeerError(f"Kafka: {error.str()}")
@@ -190,3 +132,20 @@ def stored(config: Fields, group: str, place: tuple[str, int], start: int = -1) 
         raise PeerError(f"the state of group {group} in {place[0]} did not come within {OUTAGE:.0f} s")
     finally:
         reader.close()
+
+
+def record_row(found: Found, destination: str) -> Row:
+    """Return the row of a record: what its headers say, where it lies, and what it holds."""
+    where = (found.topic(), found.partition(), found.offset())
+    row: Row = read_headers(found.headers(), where, destination)
+    row |= dict(zip(("topic", "partition", "offset"), where, strict=True))
+    return row | {"key": found.key(), "value": found.value(), "time": found.timestamp()[1] / 1000}
+
+
+def topic_partitions(consumer: Any, topics: Iterable[str]) -> dict[str, list[int]]:
+    """Return the partitions of topics; refuse those that are not there."""
+    known = patiently(lambda: consumer.list_topics(timeout=CALL_SECONDS)).topics
+    missing = [topic for topic in topics if topic not in known]
+    if missing:
+        raise MisuseError(f"no topic {', '.join(missing)}; make the topics before consuming them")
+    return {topic: sorted(known[topic].partitions) for topic in topics}

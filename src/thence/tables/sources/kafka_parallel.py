@@ -16,31 +16,33 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from thence.core.model.plain import Field, Fields, Row
+from thence.core.model.plain import Field, Fields
 from thence.errors import MisuseError, PeerError, TraceError
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.gate import Fate, Gate, Identity
 from thence.tables.delivery.gate_entry import GateEntry
 from thence.tables.delivery.gate_feed import DEAD, FINISHED, Feed
 from thence.tables.delivery.gate_map import Handled
-from thence.tables.sources.headers import read_headers
 from thence.tables.sources.kafka_client import (
     CALL_SECONDS,
-    Assigned,
     Found,
-    PartitionOffset,
     client,
     connection,
     ensure_topic,
     patiently,
     raise_error,
+    record_row,
     stored,
+    topic_partitions,
 )
 from thence.tables.sources.kafka_progress import WINDOW, Progress, read_commit
 
-TopicPartition = tuple[str, int]
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, TopicPartition
+
+PartitionName = tuple[str, int]
 STATE_TOPIC = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 METADATA = 4096
 """bytes of metadata that a broker takes with an offset, unless it was configured otherwise"""
@@ -171,7 +173,7 @@ class ParallelConsumer:
                 if self.active:
                     self._take(where, found.popleft())
 
-    def _take(self, where: TopicPartition, found: Found) -> None:
+    def _take(self, where: PartitionName, found: Found) -> None:
         offset, progress = found.offset(), self._progress[where]
         if self.by_partition:
             self._check_key(found)
@@ -182,10 +184,7 @@ class ParallelConsumer:
             self._commit()
             if not self.active:
                 return
-        row: Row = read_headers(found.headers(), (*where, offset), self.destination)
-        row |= {"topic": where[0], "partition": where[1], "offset": offset, "repeated": progress.repeated(offset)}
-        row |= {"key": found.key(), "value": found.value(), "time": found.timestamp()[1] / 1000}
-        self._feed.offer(row)
+        self._feed.offer(record_row(found, self.destination) | {"repeated": progress.repeated(offset)})
 
     def _check_key(self, found: Found) -> None:
         """Refuse a record that shows that the key is not what partitions records."""
@@ -266,7 +265,7 @@ class ParallelConsumer:
             else:
                 raise PeerError(f"group {self.group}: {error.args[0].str()}") from None
 
-    def _write_fates(self, commits: dict[TopicPartition, tuple[int, str]]) -> None:
+    def _write_fates(self, commits: dict[PartitionName, tuple[int, str]]) -> None:
         units: dict[int, dict[str, list[Any]]] = defaultdict(lambda: {"fates": [], "commits": []})
         while self._fates:
             place, fate, key, identity = self._fates.popleft()
@@ -304,25 +303,21 @@ class ParallelConsumer:
     def _partitions(self) -> dict[str, list[int]]:
         from confluent_kafka.admin import AdminClient
 
-        known = patiently(lambda: AdminClient(self._config).list_topics(timeout=CALL_SECONDS)).topics
-        missing = [topic for topic in self.topics if topic not in known]
-        if missing:
-            raise MisuseError(f"no topic {', '.join(missing)}; make the topics before consuming them")
-        return {topic: sorted(known[topic].partitions) for topic in self.topics}
+        return topic_partitions(AdminClient(self._config), self.topics)
 
-    def _assigned(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Note what the group assigned; nothing is asked of the client while it calls back."""
         self._chosen = sorted({each.partition for each in partitions})
         consumer.assign([])
 
-    def _revoked(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Let handlers end and commit, before another consumer goes on."""
         self._chosen = []
         if self.active:
             self._end(commit=True)
         consumer.unassign()
 
-    def _lost(self, consumer: Assigned, partitions: list[PartitionOffset]) -> None:
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Another consumer may be at work already: a commit would be refused."""
         self._chosen = []
         if self.active:
@@ -388,9 +383,9 @@ class ParallelConsumer:
         self._reset()
 
     def _reset(self) -> None:
-        self._progress: dict[TopicPartition, Progress] = {}
-        self._waiting: dict[TopicPartition, deque[Found]] = {}
-        self._paused: set[TopicPartition] = set()
+        self._progress: dict[PartitionName, Progress] = {}
+        self._waiting: dict[PartitionName, deque[Found]] = {}
+        self._paused: set[PartitionName] = set()
         self._homes: dict[bytes, int] = {}
         self._failed: dict[tuple[Key, object], dict[int, Fields]] = defaultdict(dict)
         self._fates: deque[tuple[tuple[str, int, int] | None, Fate, Key, Identity]] = deque()

@@ -7,12 +7,16 @@ record it produced and what it observed since; or, with a member, by the member'
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from thence.core.model.plain import Fields
 from thence.core.protocols import Member, Sent
 from thence.errors import MisuseError, PeerError
 from thence.tables.sources.headers import write_headers
-from thence.tables.sources.kafka_client import CALL_SECONDS, ClientFault, Found, client
+from thence.tables.sources.kafka_client import CALL_SECONDS, Found, client
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 
 class CausalProducer:
@@ -90,7 +94,7 @@ class CausalProducer:
                 f"{left + len(self._failed)} records did not reach the broker: {'; '.join(self._failed[:3])}"
             )
 
-    def _delivered(self, error: ClientFault | None, record: Found) -> None:
+    def _delivered(self, error: KafkaError | None, record: Found) -> None:
         if error is not None:
             self._failed.append(f"{record.topic()}: {error}")
 

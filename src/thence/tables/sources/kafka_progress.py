@@ -28,7 +28,7 @@ class Committed(NamedTuple):
     spans: tuple[OffsetSpan, ...]
 
     def settled(self, offset: int) -> bool:
-        """Tell whether the record at an offset was settled."""
+        """Return whether the record at an offset was settled."""
         if offset < self.first:
             return True
         at = bisect_right(self.spans, (offset, 1 << 62)) - 1
@@ -77,7 +77,7 @@ class Progress:
         return not settled
 
     def repeated(self, offset: int) -> bool:
-        """Tell whether a record may have been handled before."""
+        """Return whether a record may have been handled before."""
         return self.before is not None and offset < self.before.ceiling
 
     def settle(self, offset: int) -> None:

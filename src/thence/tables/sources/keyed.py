@@ -15,6 +15,7 @@ neither is known by nothing, and waits only for its parents.
 from __future__ import annotations
 
 import json
+import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -62,6 +63,28 @@ def foreign_keys_of(columns: Mapping[str, str]) -> list[ForeignKey]:
     return found
 
 
+def _check_names(reads: list[ReadChange], keys: list[ForeignKey]) -> None:
+    """Refuse columns that no row of their table has; log tables that do not occur, which may have had no changes."""
+    found: dict[str, set[str]] = defaultdict(set)
+    short: set[str] = set()
+    for _, body, row in reads:
+        if row["kind"] in _TOUCHING and body.get("after"):
+            names = _tables(body.get("source") or {})
+            short.add(min(names, key=len))
+            for name in names:
+                found[name] |= body["after"].keys()
+    for key in keys:
+        for table, columns in ((key.child, key.columns), (key.parent, key.referred)):
+            if table in found and (unknown := [column for column in columns if column not in found[table]]):
+                known = ", ".join(sorted(found[table]))
+                raise MisuseError(f"foreign_keys: {table} has no column {unknown[0]!r}; found: {known}")
+            if found and table not in found:
+                known = ", ".join(sorted(short))
+                logging.getLogger("thence.sources").warning(
+                    "foreign_keys: the records hold no rows of a table %s; found: %s", table, known
+                )
+
+
 def _columns(names: str) -> tuple[str, tuple[str, ...]]:
     first, *more = (part.strip() for part in names.split(","))
     table, _, column = first.rpartition(".")
@@ -70,10 +93,19 @@ def _columns(names: str) -> tuple[str, tuple[str, ...]]:
     return table, (column, *more)
 
 
-def behind_keys(reads: list[ReadChange], foreign_keys: Mapping[str, str], started_late: bool) -> None:
-    """Set `depends_on` of the changes of one connector, in place."""
+def behind_keys(
+    reads: list[ReadChange],
+    foreign_keys: Mapping[str, str],
+    started_late: bool,
+    places: Mapping[str, tuple[int, ...]],
+) -> None:
+    """Set `depends_on` of the changes of one connector, in place.
+
+    `places`: where each transaction committed, for changes that do not name their own place in the log.
+    """
     keys = foreign_keys_of(foreign_keys)
-    touches = [_touch(read, keys) for read in _in_order_of_the_log(reads)]
+    _check_names(reads, keys)
+    touches = [_touch(read, keys) for read in _in_order_of_the_log(reads, places)]
     latest: dict[Identity, str] = {}
     naming: dict[Identity, list[str]] = defaultdict(list)
     refers: dict[Identity, frozenset[Identity]] = {}  # the parents that a row named last
@@ -116,13 +148,18 @@ def _first_in_transaction(touches: list[Touch]) -> dict[Identity, dict[str, str]
 def _touch(read: ReadChange, keys: list[ForeignKey]) -> Touch:
     record, body, row = read
     source: Fields = body.get("source") or {}
-    tables = {str(source.get("table")), f"{source.get('schema') or source.get('db')}.{source.get('table')}"}
+    tables = _tables(source)
     images = [body.get("before") or {}, body.get("after") or {}]
     before, after = (set(_identities(image, tables, keys, parent=True)) for image in images)
     named = [set(_identities(image, tables, keys, parent=False)) for image in images]
     own = before | after | set(_by_key(record, tables))
     kept = set() if row["kind"] == "delete" else after
     return Touch(row, frozenset(own), frozenset(before - kept), frozenset(named[1]), frozenset(named[0] | named[1]))
+
+
+def _tables(source: Fields) -> set[str]:
+    """Return the names of a change's table, without and with its schema."""
+    return {str(source.get("table")), f"{source.get('schema') or source.get('db')}.{source.get('table')}"}
 
 
 def _identities(image: Fields, tables: set[str], keys: list[ForeignKey], *, parent: bool) -> Iterator[Identity]:
@@ -143,7 +180,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
 
 
-def _in_order_of_the_log(reads: list[ReadChange]) -> list[ReadChange]:
+def _in_order_of_the_log(reads: list[ReadChange], places: Mapping[str, tuple[int, ...]]) -> list[ReadChange]:
     """Return the changes that touch a row: snapshots, then transactions in the order of their commits."""
     commits = {
         row["transaction"]: mark.number
@@ -156,7 +193,10 @@ def _in_order_of_the_log(reads: list[ReadChange]) -> list[ReadChange]:
         _, body, row = read
         source, transaction = body.get("source") or {}, body.get("transaction") or {}
         in_log = binlog(source.get("file"), source.get("pos")) or _lsn(source)
-        commit = commits.get(row["transaction"], far) if source.get("lsn") is not None else in_log
+        if source.get("lsn") is not None:
+            commit = commits.get(row["transaction"], far)
+        else:
+            commit = in_log if any(in_log) else places.get(str(row["transaction"]), far)
         number = int(transaction.get("total_order") or source.get("event_serial_no") or 0)
         return row["kind"] != "snapshot", commit, number, in_log, int(source.get("row") or 0)
 

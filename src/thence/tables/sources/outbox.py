@@ -70,15 +70,16 @@ def from_outbox(
     numbered = sorted(((_number(row, sequence), row) for row in rows), key=lambda each: each[0])
     gone = set(lost)
     first = after if after is not None else numbered[0][0] - step if numbered else 0
-    arrivals, before = list[Arrival](), first
+    arrivals, before, cause = list[Arrival](), first, first
     for number, row in numbered:
         if (number - first) % step:
             raise MisuseError(f"{sequence} {number} is not {first} and a multiple of step={step}")
-        cause, proved = number - step, before if horizon is None else max(before, horizon)
-        while cause > proved and cause in gone:
-            cause -= step
-        if cause <= proved:
-            cause = before
+        if number > before or not arrivals:  # else the row comes twice: it waits for what it waited for
+            cause, proved = number - step, before if horizon is None else max(before, horizon)
+            while cause > proved and cause in gone:
+                cause -= step
+            if cause <= proved:
+                cause = before
         arrivals.append(_arrival(row, number, name, cause if cause > first else None, transaction))
         before = max(before, number)
     return arrivals

@@ -7,8 +7,8 @@ whole transaction, and a row of a snapshot for the whole snapshot.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 
 from thence.errors import MisuseError
@@ -18,25 +18,37 @@ NAMED = 100
 """missing changes of one transaction that are named; the first of them blocks it anyway"""
 
 
-@dataclass(slots=True)
-class _Members:
-    """The members of one transaction that are among the records."""
+class _Units:
+    """The transactions that are among the records, as far as they are."""
 
-    rows: list[DebeziumArrival] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-    """of the rows: a record that comes twice is one change"""
-    begin: DebeziumArrival | None = None
-    end: DebeziumArrival | None = None
-    count: int = 0
+    def __init__(self, reads: Iterable[ReadChange]) -> None:
+        """Gather what begins, ends and belongs to each; a record that comes twice is one change."""
+        self.begins: dict[str | None, DebeziumArrival] = {}
+        self.ends: dict[str | None, tuple[DebeziumArrival, int]] = {}
+        self.changes: defaultdict[str | None, set[str | None]] = defaultdict(set)
+        """what belongs to none is under None"""
+        for _, body, row in reads:
+            kind = row["kind"]
+            if kind == "end":
+                self.ends[row["transaction"]] = row, int(body.get("event_count") or 0)
+            elif kind == "begin":
+                self.begins[row["transaction"]] = row
+            else:
+                self.changes[row["transaction"]].add(row["message"])
 
-    def missing(self, name: str) -> list[str]:
-        """Name what is not there."""
-        if self.end is None:
+    def missing(self, name: str | None) -> list[str]:
+        """Name what is not there of a transaction."""
+        if name not in self.ends:
             return [f"{name}/end"]
-        if len(self.names) >= self.count:
+        changes, count = self.changes[name], self.ends[name][1]
+        if len(changes) >= count:
             return []
-        lacking = (each for number in range(1, self.count + 1) if (each := f"{name}/{number}") not in self.names)
+        lacking = (each for number in range(1, count + 1) if (each := f"{name}/{number}") not in changes)
         return list(islice(lacking, NAMED))
+
+    def end(self, name: str | None) -> str:
+        """Return the id of what ends a transaction."""
+        return str(self.ends[name][0]["message"]) if name in self.ends else f"{name}/end"
 
 
 def only_whole(reads: list[ReadChange], places: Mapping[str, tuple[int, ...]] | None) -> None:
@@ -45,36 +57,14 @@ def only_whole(reads: list[ReadChange], places: Mapping[str, tuple[int, ...]] | 
     `places`, where rows wait by their keys: where each transaction committed. The causes of changes then become causes
     of their transactions. A transaction that is not whole may hold any change, so those behind it in the log wait.
     """
-    found = _members(reads)
+    units = _Units(reads)
     end_of_snapshot = _close_snapshot([row for _, _, row in reads if row["kind"] == "snapshot" and row["message"]])
     if places is not None:
-        _between(found, [row for _, _, row in reads], end_of_snapshot)
-        _behind_halves(found, places)
-    for name, members in found.items():
-        begin = members.begin
-        if begin is not None and not begin["note"]:
-            lacking = members.missing(name)
-            if lacking or end_of_snapshot:
-                begin["depends_on"] = _once([*begin["depends_on"], *end_of_snapshot, *lacking], begin)
-
-
-def _members(reads: Iterable[ReadChange]) -> dict[str, _Members]:
-    found: dict[str, _Members] = {}
-    for _, body, row in reads:
-        name, message, kind = row["transaction"], row["message"], row["kind"]
-        if name is None or message is None:
-            continue
-        members = found.get(name)
-        if members is None:
-            members = found[name] = _Members()
-        if kind == "begin":
-            members.begin = row
-        elif kind == "end":
-            members.end, members.count = row, int(body.get("event_count") or 0)
-        else:
-            members.rows.append(row)
-            members.names.add(message)
-    return found
+        _between(units, [row for _, _, row in reads], end_of_snapshot)
+        _behind_halves(units, places)
+    for name, begin in units.begins.items():
+        if not begin["note"] and (lacking := [*end_of_snapshot, *units.missing(name)]):
+            begin["depends_on"] = _once([*begin["depends_on"], *lacking], begin)
 
 
 def _close_snapshot(rows: list[DebeziumArrival]) -> list[str]:
@@ -88,14 +78,19 @@ def _close_snapshot(rows: list[DebeziumArrival]) -> list[str]:
     return [str(last["message"])]
 
 
-def _between(found: dict[str, _Members], rows: list[DebeziumArrival], snapshot: list[str]) -> None:
+def _between(units: _Units, rows: list[DebeziumArrival], snapshot: list[str]) -> None:
     """Turn causes between rows, by their keys, into causes between transactions; inside one, rows go by number."""
     if any(row["kind"] == "truncate" for row in rows):
         raise MisuseError("order='keys' cannot place a truncate, which concerns every row; use order='commit'")
-    of = {str(row["message"]): name for name, members in found.items() for row in members.rows}
+    members: defaultdict[str, list[DebeziumArrival]] = defaultdict(list)
+    for row in rows:
+        name = row["transaction"]
+        if name is not None and row["message"] is not None and row["kind"] not in ("begin", "end"):
+            members[name].append(row)
+    of = {str(row["message"]): name for name, changes in members.items() for row in changes}
     before = {str(row["message"]) for row in rows if row["kind"] == "snapshot"}
 
-    def units(causes: Iterable[str], own: str | None) -> Iterator[str]:
+    def behind(causes: Iterable[str], own: str | None) -> Iterator[str]:
         for cause in causes:
             other = of.get(cause)
             if cause in before:
@@ -103,32 +98,32 @@ def _between(found: dict[str, _Members], rows: list[DebeziumArrival], snapshot: 
             elif other is None:
                 yield cause
             elif other != own:
-                end = found[other].end
-                yield f"{other}/end" if end is None else str(end["message"])
+                yield units.end(other)
 
     for row in rows:  # changes that no transaction numbers go by themselves
         if row["message"] is not None and row["transaction"] is None and row["kind"] != "snapshot":
-            row["depends_on"] = _once(units(row["depends_on"], None), row)
-    for name, members in found.items():
-        causes = [cause for row in members.rows for cause in units(row["depends_on"], name)]
-        if members.begin is not None:
-            members.begin["depends_on"] = _once(causes, members.begin)
-        for row in members.rows:
+            row["depends_on"] = _once(behind(row["depends_on"], None), row)
+    for name, begin in units.begins.items():
+        causes = [cause for row in members.get(str(name), ()) for cause in behind(row["depends_on"], name)]
+        begin["depends_on"] = _once(causes, begin)
+    for name, changes in members.items():
+        for row in changes:
             number = int(str(row["message"]).rpartition("/")[2])
             row["depends_on"] = [f"{name}/{number - 1 if number > 1 else 'begin'}"]
-        if members.end is not None and members.count:
-            members.end["depends_on"] = [f"{name}/{members.count}"]
+    for name, (end, count) in units.ends.items():
+        if count:
+            end["depends_on"] = [f"{name}/{count}"]
 
 
-def _behind_halves(found: dict[str, _Members], places: Mapping[str, tuple[int, ...]]) -> None:
+def _behind_halves(units: _Units, places: Mapping[str, tuple[int, ...]]) -> None:
     """Let transactions wait for each one before them in the log, or at an unknown place, that is not whole."""
-    halves = {name: members for name, members in found.items() if members.begin is None or members.missing(name)}
-    for half, members in halves.items():
-        cause = f"{half}/end" if members.end is None else str(members.end["message"])
-        for name, other in found.items():
-            before = name in places and half in places and places[name] < places[half]
-            if name not in halves and other.begin is not None and not before:
-                other.begin["depends_on"].append(cause)
+    names = dict.fromkeys(name for name in (*units.begins, *units.ends, *units.changes) if name is not None)
+    halves = {name for name in names if name not in units.begins or units.missing(name)}
+    for half in (name for name in names if name in halves):
+        for name, begin in units.begins.items():
+            before = half in places and name is not None and name in places and places[name] < places[half]
+            if name not in halves and not before:
+                begin["depends_on"].append(units.end(half))
 
 
 def _once(causes: Iterable[str], row: DebeziumArrival) -> list[str]:

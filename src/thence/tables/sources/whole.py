@@ -25,6 +25,7 @@ from thence.tables.sources.arrival import Record
 from thence.tables.sources.avro import Schemas
 from thence.tables.sources.commits import LogPosition, commit_mark, since_mark
 from thence.tables.sources.debezium import (
+    MOST_CHANGES,
     ChangeOrder,
     DebeziumArrival,
     check_order,
@@ -33,7 +34,6 @@ from thence.tables.sources.debezium import (
     record_key,
     value_of,
 )
-from thence.tables.sources.debezium_form import MOST_CHANGES
 
 IN_MEMORY = 100_000
 """changes of one transaction; those beyond it go to a file"""
@@ -97,6 +97,8 @@ class WholeTransaction:
     """in which transactions leave; with `transaction` nothing is known of two of them"""
     numbered: int = 0
     """changes that came in their order"""
+    since: LogPosition | None = None
+    """behind which the records are read"""
 
     def __len__(self) -> int:
         return len(self.changes)
@@ -106,7 +108,7 @@ class WholeTransaction:
 
 
 def whole_transactions(
-    rows: Iterable[Mapping[str, Any]], *, order: ChangeOrder, **limits: int
+    rows: Iterable[Mapping[str, Any]], *, order: ChangeOrder, since: int | str | None = None, **limits: int
 ) -> Iterator[WholeTransaction]:
     """Group delivered rows into whole transactions: what `Orderer.deliver` gives for rows of `from_changes`.
 
@@ -117,10 +119,11 @@ def whole_transactions(
         rows: each has the record's value in the column `value`, and may have its `key`, `topic`, `partition` and
             `offset`.
         order: the one that was passed to `from_changes`.
+        since: the one that was passed to `from_changes`; a sink refuses one that its target has not reached.
         limits: `in_memory` and `limit`, as in `WholeTransactions`.
     """
     check_order(order)
-    units = Units(order, **limits)
+    units = Units(order, since=None if since is None else since_mark(since), **limits)
     for row in rows:
         if row["outcome"] in PLACED:
             place = row.get("topic"), row.get("partition"), row.get("offset")
@@ -131,12 +134,18 @@ def whole_transactions(
 class Units:
     """Transactions that have begun to leave the delivery rule and have not ended yet."""
 
-    def __init__(self, order: ChangeOrder, in_memory: int = IN_MEMORY, limit: int = MOST_CHANGES) -> None:
-        """Keep `in_memory` changes of a transaction in memory, and refuse more than `limit`."""
+    def __init__(
+        self,
+        order: ChangeOrder,
+        in_memory: int = IN_MEMORY,
+        limit: int = MOST_CHANGES,
+        since: LogPosition | None = None,
+    ) -> None:
+        """Keep `in_memory` changes of a transaction in memory, and refuse more than `limit`; note `since`."""
         for name, value in (("in_memory", in_memory), ("limit", limit)):
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise MisuseError(f"{name} is {value!r}; a whole number from 1 is accepted")
-        self.order, self.in_memory, self.limit = order, in_memory, limit
+        self.order, self.in_memory, self.limit, self.since = order, in_memory, limit, since
         self._last: dict[str, WholeTransaction] = {}  # by source
         self.open: dict[tuple[str, str], WholeTransaction] = {}
         self._passed: set[tuple[str, str]] = set()  # ended at or before since; their changes may come later
@@ -173,7 +182,7 @@ class Units:
     def _unit(self, source: str, name: str) -> WholeTransaction:
         unit = self.open.get((source, name))
         if unit is None:
-            unit = WholeTransaction(source, name, Changes(self.in_memory), order=self.order)
+            unit = WholeTransaction(source, name, Changes(self.in_memory), order=self.order, since=self.since)
             self.open[source, name] = unit
         return unit
 
@@ -268,9 +277,13 @@ class WholeTransactions:
         self.since, self.server, self.schemas, self.snapshot = since, server, schemas, snapshot
         self._mark = None if since is None else since_mark(since)
         self._orderer = Orderer("depends_on", key=["destination"], held_limit=held_limit)
-        self._units = Units(order, in_memory, limit)
+        self._units = Units(order, in_memory, limit, self._mark)
         self.aside: dict[str, int] = {}
-        """records that are no part of a transaction, by kind, with how many there were"""
+        """records that are not part of a transaction, by kind, with how many there were"""
+        self._recognised = False
+        """whether a record was part of a transaction or a snapshot"""
+        self._first_aside: str | None = None
+        """why the first record that was set aside is"""
         self._sources: set[str] = set()
 
     def push(self, record: Record | Fields | str | bytes | None) -> list[WholeTransaction]:
@@ -283,7 +296,9 @@ class WholeTransactions:
         row, body = self._read(record)
         if row["message"] is None:
             self.aside[row["kind"]] = self.aside.get(row["kind"], 0) + 1
+            self._first_aside = self._first_aside or row["note"]
             return []
+        self._recognised = True
         if row["kind"] == "snapshot" and not self.snapshot:
             raise MisuseError(
                 "a row of a snapshot that has not begun or has ended: no record says how many rows it has. Pass "
@@ -326,7 +341,10 @@ class WholeTransactions:
         return found
 
     def waiting(self) -> list[dict[str, Any]]:
-        """Name every transaction that has begun and is not whole: what it has, and what it waits for."""
+        """Name every transaction that has begun and is not whole: what it has, and what it waits for.
+
+        Where no record was part of a transaction so far, one entry without a transaction says why.
+        """
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for key, rows in self._orderer.held().items():
             for held in rows:
@@ -345,6 +363,11 @@ class WholeTransactions:
                 behind["blocker"] = each["blocker"]
         for unit in found.values():
             unit["reason"] = _reason(unit)
+        if self.aside and not self._recognised:
+            entry = self._named({}, "", "") | {"destination": None, "transaction": None}
+            why = "" if self._first_aside is None else f"; the first: {self._first_aside}"
+            reason = f"none of {sum(self.aside.values())} records is part of a transaction{why}"
+            return [entry | {"reason": reason}]
         return list(found.values())
 
     @staticmethod

@@ -239,7 +239,7 @@ AtRest ==
 Validity == AtRest => \A m \in sent : m.s \in Alive => \A p \in m.Dests \cap Alive : Delivered(m, p)
 UniformAgreement ==
     AtRest => \A m \in sent : (\E q \in Proc : Delivered(m, q)) => \A p \in m.Dests \cap Alive : Delivered(m, p)
-\* Nothing keeps a living sender from sending for ever.
+\* Nothing keeps a living sender from sending forever.
 Secures == AtRest => \A j \in Alive : own[j] = {}
 
 \* PC1 and PC2, where each group is one process: what a log must hold, and no more.

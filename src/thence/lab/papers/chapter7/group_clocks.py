@@ -11,17 +11,16 @@ together, whichever processes communicate. Not in the registry: `ks` carries les
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from random import Random
 from typing import ClassVar
 
-from thence.core.model.events import Event, EventKind
+from thence.core.model.events import Event
 from thence.core.model.message import MESSAGE, Copy
-from thence.core.model.message_names import name_of
-from thence.core.model.roster import Roster, positions
-from thence.core.protocols.effects import Deliver, Effect, Sent
+from thence.core.model.roster import Roster
+from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.wire.codec import INT, MASK, TEXT, ByProcess, RecordShape, Seq, Shape
 from thence.errors import MisuseError, PeerError
+from thence.lab.simulator import RunRecorder, Scenario, Simulation
 
 GROUP_STAMP = Seq(RecordShape(MASK, ByProcess(INT)), make=tuple)
 
@@ -97,32 +96,13 @@ class GroupClocks(ClockMember):
 
 
 def group_run(groups: Mapping[str, Sequence[str]], seed: int, messages: int) -> tuple[list[Event], list[int]]:
-    """Let the processes of these groups talk at random, over channels without order; return events and stamp sizes."""
-    roster = Roster(sorted({name for members in groups.values() for name in members}))
-    text = "/".join(",".join(members) for members in groups.values())
-    members = [GroupClocks(roster, place, groups=text) for place in range(len(roster))]
-    rng, flight, events, sizes = Random(f"groups {seed}"), list[Copy](), list[Event](), list[int]()
-    indices = dict.fromkeys(roster.names, 0)
-
-    def note(process: str, kind: EventKind, message: str, to: tuple[str, ...] | None = None) -> None:
-        indices[process] += 1
-        events.append(Event("run", process, indices[process], kind, message, to, order=len(events)))
-
-    while messages or flight:
-        if messages and (not flight or rng.random() < 0.3):
-            messages -= 1
-            everyone = roster.mask(groups[rng.choice(sorted(groups))])
-            sender = rng.choice(list(positions(everyone)))
-            sent = members[sender].send(everyone & ~(1 << sender))
-            assert isinstance(sent, Sent)
-            sizes.append(GroupClocks.entries(sent.copies[0]))
-            flight += sent.copies
-            name = roster.name(sender)
-            note(name, "send", name_of(name, sent.message.count), roster.members(sent.destinations))
-        else:
-            copy = flight.pop(rng.randrange(len(flight)))
-            for effect in members[copy.destination].receive(copy):
-                if isinstance(effect, Deliver):
-                    name = name_of(roster.name(effect.copy.sender), effect.copy.count)
-                    note(roster.name(copy.destination), "deliver", name)
-    return events, sizes
+    """Simulate the processes of these groups, called a, b, c, ...; return the events, and the size of each stamp."""
+    names = sorted({name for members in groups.values() for name in members})
+    called = dict(zip(names, Roster.of(len(names)), strict=True))
+    text = "/".join(",".join(called[name] for name in members) for members in groups.values())
+    scenario = Scenario("ks", len(names), messages, workload=f"groups:{text}", seed=seed)
+    recorder = RunRecorder()
+    members = [GroupClocks(scenario.roster, place, groups=text) for place in range(len(names))]
+    Simulation(scenario, recorder, members=members).run()
+    events = recorder.rows
+    return events, [event.entries for event in events if event.entries is not None]

@@ -70,15 +70,7 @@ class AFifoTheta(AFifo):
 
 VARIANTS: tuple[Variant, ...] = (
     Variant(ACausalPrinted, "a-causal", 20, "unsafe", "A_causal, lines 5-9: F-MCast(m) at once", "", processes=3),
-    Variant(
-        ACausalDisjoint,
-        "a-causal",
-        20,
-        "unsafe",
-        "hold back behind disjoint destinations only",
-        "",
-        processes=3,
-    ),
+    Variant(ACausalDisjoint, "a-causal", 20, "unsafe", "hold back behind disjoint destinations only", "", processes=3),
     Variant(AFifoPrinted, "a-fifo", 19, "stuck", "A_fifo, line 20: if there is m' in msgSet", "", processes=3),
     Variant(AFifoTheta, "a-fifo", 18, "stuck", "Theta_g: the output of Theta restricted to g", "", processes=3),
-)
+)  # fmt: skip

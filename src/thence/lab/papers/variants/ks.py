@@ -10,6 +10,7 @@ from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member
 from thence.core.protocols.bss import BSS
 from thence.core.protocols.ci_dc import CiDc
+from thence.core.protocols.counts_cy import later
 from thence.core.protocols.ech import ECH
 from thence.core.protocols.effects import Deliver, Effect, Hold, Sent
 from thence.core.protocols.ks import KS
@@ -17,7 +18,6 @@ from thence.core.protocols.prs import PRS
 from thence.core.protocols.receiver import ClockReceiver, Needs
 from thence.core.protocols.rst import RST
 from thence.core.protocols.ses import SES, TimeReceiver
-from thence.core.protocols.timestamp_vectors import later
 from thence.core.wire.codec import INT, MASK, ByProcess, RecordShape, Seq, Shape
 from thence.core.wire.dependency_log_cy import Group, Log
 from thence.lab.explorer.variant import Variant
@@ -230,41 +230,14 @@ class ECHPrinted(ECH):
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        KSPrinted,
-        "ks",
-        2,
-        "not minimal",
-        "RCV(4): if t < t' and l_{s,t'} not in LOG",
-        "a!1>bc c<a1 c!1>a a!2>bc a<c1 a!3>b",
-    ),
-    Variant(
-        KSLookahead,
-        "ks",
-        3,
-        "unsafe",
-        "4.5: RCV(4) and RCV(5) could also occur before RCV(1)",
-        "a!1>bc b!1>ac a<b1 a!2>bc c<a1 c<a2 c!1>b b<c1",
-        fifo=True,
-    ),
-    Variant(
-        KSOnce,
-        "ks",
-        4,
-        "unsafe",
-        "3.5: not transmit the same information more than once to the same node",
-        "a!1>b a!2>c a!3>c c<a2 c<a3 c!1>b b<c1",
-        fifo=True,
-    ),
-    Variant(
-        KSSelf,
-        "ks",
-        5,
-        "stuck",
-        "the sender delivers its own copy at the send",
-        "b!1>bc b<b1 c<b1 c!1>b b<c1",
-        fifo=True,
-    ),
+    Variant(KSPrinted, "ks", 2, "not minimal", "RCV(4): if t < t' and l_{s,t'} not in LOG",
+        "a!1>bc c<a1 c!1>a a!2>bc a<c1 a!3>b"),
+    Variant(KSLookahead, "ks", 3, "unsafe", "4.5: RCV(4) and RCV(5) could also occur before RCV(1)",
+        "a!1>bc b!1>ac a<b1 a!2>bc c<a1 c<a2 c!1>b b<c1", fifo=True),
+    Variant(KSOnce, "ks", 4, "unsafe", "3.5: not transmit the same information more than once to the same node",
+        "a!1>b a!2>c a!3>c c<a2 c<a3 c!1>b b<c1", fifo=True),
+    Variant(KSSelf, "ks", 5, "stuck", "the sender delivers its own copy at the send", "b!1>bc b<b1 c<b1 c!1>b b<c1",
+        fifo=True),
     Variant(CiDcUnion, "ci-dc", 9, "not minimal", "R4: CI_m[j] := CI_m[j] u {(t, m.D - i)}", "a!1>bc b<a1 b!1>c"),
     Variant(RSTUnicast, "rst", 10, "unsafe", "SENT[j][i] is counted for the receiver alone", "a!1>bc b<a1 b!1>c c<b1"),
     Variant(SESUnicast, "ses", 10, "unsafe", "V_P is merged for the receiver alone", "a!1>bc b<a1 b!1>c c<b1"),
@@ -272,7 +245,6 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(RSTPlusOne, "rst", 11, "stuck", "SENT[j][i] := SENT[j][i] + 1", "a!1>a a<a1 a!2>a a<a2"),
     Variant(SESClock, "ses", 11, "unsafe", "deliver if t <= the local time", "a!1>ab b<a1 b!1>a a<b1"),
     Variant(BSSMulticast, "bss", 12, "stuck", "vector clocks on arbitrary destinations", "a!1>b a!2>c b<a1 c<a2"),
-    Variant(
-        ECHPrinted, "ech", 14, "unsafe", "R5: m is-in D iff some n in D: c_m <= c_n", "a!1>b c!1>b c!2>b b<a1 b<c2"
-    ),
-)
+    Variant(ECHPrinted, "ech", 14, "unsafe", "R5: m is-in D iff some n in D: c_m <= c_n",
+        "a!1>b c!1>b c!2>b b<a1 b<c2"),
+)  # fmt: skip

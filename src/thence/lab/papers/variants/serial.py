@@ -56,29 +56,10 @@ class LogAlone(SerialMulticast):
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        OwnIsDelivered,
-        "serial-broadcast",
-        25,
-        "unsafe",
-        "7.1: one entry, the broadcast before; one's own counts as delivered",
-        "a!1>bc b!1>ac a!2>bc b<a2",
-    ),
-    Variant(
-        OwnIsAwaited,
-        "serial-broadcast",
-        25,
-        "stuck",
-        "7.1: one entry, the broadcast before; one's own is awaited",
-        "a!1>b b<a1 b!1>a a<b1",
-        processes=2,
-    ),
-    Variant(
-        LogAlone,
-        "serial-multicast",
-        26,
-        "unsafe",
-        "7.1: logs learn the n entries from deliveries",
-        "a!1>c b!1>ac a<b1 a!2>c c<b1 c<a2",
-    ),
-)
+    Variant(OwnIsDelivered, "serial-broadcast", 25, "unsafe",
+        "7.1: one entry, the broadcast before; one's own counts as delivered", "a!1>bc b!1>ac a!2>bc b<a2"),
+    Variant(OwnIsAwaited, "serial-broadcast", 25, "stuck",
+        "7.1: one entry, the broadcast before; one's own is awaited", "a!1>b b<a1 b!1>a a<b1", processes=2),
+    Variant(LogAlone, "serial-multicast", 26, "unsafe", "7.1: logs learn the n entries from deliveries",
+        "a!1>c b!1>ac a<b1 a!2>c c<b1 c<a2"),
+)  # fmt: skip

@@ -1,7 +1,7 @@
 """Printed forms of `ech-r9`, for tests, the explorer and chapter 7 only.
 
 Two fail: what the conditions of R9 are for (errata 15). Each brings a topology of its own as the default of its option,
-so that a script over a, b, c, ... can play it. One is safe, but its histories grow for ever.
+so that a script over a, b, c, ... can play it. One is safe, but its histories grow forever.
 """
 
 from __future__ import annotations
@@ -67,28 +67,15 @@ class Letter(ECH):
 
 
 class Growing(Letter, ECHR9):
-    """The same with R9: safe, and its histories grow for ever."""
+    """The same with R9: safe, and its histories grow forever."""
 
     name = "ech-r9-growing"
     code = 152
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        Unreported,
-        "ech-r9",
-        15,
-        "unsafe",
-        "R9 without S ⊆ C_p(n)",
-        "a!1>c a!2>d d<a2 d!1>b b<d1 b!1>c c<b1",
-        processes=4,
-    ),
-    Variant(
-        Anywhere,
-        "ech-r9",
-        15,
-        "unsafe",
-        "4.1: a message can always be sent to any set of processes in P",
-        "a!1>b a!2>c c<a2 c!1>b b<c1",
-    ),
-)
+    Variant(Unreported, "ech-r9", 15, "unsafe", "R9 without S ⊆ C_p(n)", "a!1>c a!2>d d<a2 d!1>b b<d1 b!1>c c<b1",
+        processes=4),
+    Variant(Anywhere, "ech-r9", 15, "unsafe", "4.1: a message can always be sent to any set of processes in P",
+        "a!1>b a!2>c c<a2 c!1>b b<c1"),
+)  # fmt: skip

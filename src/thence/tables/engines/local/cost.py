@@ -24,6 +24,7 @@ from thence.tables.costing.recommend import asked_for, together, total_cost
 from thence.tables.costing.replay import Cost, prefix
 from thence.tables.costing.report import CostReport, means, report_of
 from thence.tables.costing.traffic import NeedFinding
+from thence.tables.files.event_input import input_events
 from thence.tables.files.inputs import FileNames, InputTable, TraceInput, trace_input
 from thence.tables.files.read import Trace, open_trace
 from thence.tables.files.source import Quarantined
@@ -85,11 +86,7 @@ def _events(
     """Return the events of a trace, and what could not be read."""
     given = trace_input(trace, columns, kinds)
     if isinstance(given, InputTable):
-        from thence.tables.files.event_input import located_input
-
-        found = list(located_input(given, renamed(REPLAYED_COLUMNS, columns, kinds)))
-        unread = [each for each in found if isinstance(each, Quarantined)]
-        return [each[1] for each in found if not isinstance(each, Quarantined)], unread
+        return input_events(given, renamed(REPLAYED_COLUMNS, columns, kinds))
     if isinstance(given, FileNames):
         opened = open_trace(given.names, columns=columns, kinds=kinds)
         refuse_logs(opened)

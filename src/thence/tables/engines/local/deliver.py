@@ -20,7 +20,7 @@ from thence.tables.delivery.arrow_rows import OUTPUT, check_ids, family
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.many_keys import KNOWN, delivered
-from thence.tables.delivery.outcome import OUTPUT_COLUMNS, WAITING_COLUMNS, Kind
+from thence.tables.delivery.outcome import UNPLACED, WAITING_COLUMNS, Kind
 from thence.tables.delivery.partition_by_key import by_key
 from thence.tables.delivery.policy import Policy
 from thence.tables.delivery.reading import BYS, Rosters, rosters_of
@@ -47,7 +47,9 @@ def deliver_table(
 
     `carried`: which of its columns come out. `known`: keys and ids that count as delivered before the first row.
     """
-    _check(table, terms)
+    terms.check_columns(table.column_names)
+    if terms.by == "depends_on":
+        check_ids(table.schema, terms.columns)
     empty = table.schema
     if known is not None:
         table = _after_known(table, known, terms.columns)
@@ -71,10 +73,11 @@ def deliver_table(
 
 def _after_known(table: pa.Table, known: pa.Table, names: Columns) -> pa.Table:
     """Return a table behind the ids that are known, which `delivered` takes out again."""
+    if "outcome" in known.column_names and family(known.schema.field("outcome").type) == "text":
+        outcome = known.column("outcome").cast(pa.string())
+        known = known.filter(pc.invert(pc.is_in(outcome, pa.array(sorted(UNPLACED)))))
     wanted = list(dict.fromkeys([*names.key, names.message]))
     for name in wanted:
-        if name not in known.column_names:
-            raise names.lacks_known(name, known.column_names)
         ours, theirs = (each.schema.field(name).type for each in (table, known))
         names.check_known(name, str(ours), family(ours), str(theirs), family(theirs))
     columns = {name: known.column(name).cast(table.schema.field(name).type) for name in wanted}
@@ -105,20 +108,3 @@ def waiting_in(ordered: pa.Table, terms: DeliveryTerms) -> list[Row]:
         .to_pylist()
     )
     return rows
-
-
-def _check(table: pa.Table, terms: DeliveryTerms) -> None:
-    names = terms.columns
-    for name in terms.needed:
-        if name not in table.column_names:
-            raise names.lacks(name, table.column_names)
-    if terms.by == "depends_on":
-        check_ids(table.schema, names)
-    for name in table.column_names:
-        if name.lower() in OUTPUT_COLUMNS:
-            raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
-    if terms.policy.after_seconds is not None and names.time not in table.column_names:
-        raise MisuseError(
-            Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
-            " says another name",
-        )  # fmt: skip

@@ -22,7 +22,7 @@ from thence.tables.delivery.columns import NAMES, Columns, named_once
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy, PolicyLimits, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
-from thence.tables.files.inputs import InputTable, input_refusal, input_table, is_path
+from thence.tables.files.inputs import DictTable, InputTable, column_values, input_refusal, input_table, is_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,38 +35,25 @@ ROW_COLUMN = "__thence_row"
 Data = TypeVar("Data")
 
 
-@overload
-def deliver(
-    data: str | Path,
-    by: By = "depends_on",
-    *,
-    id: str | None = None,
-    causes: str | None = None,
-    roster: Rosters = None,
-    key: str | Iterable[str] | None = None,
-    columns: Mapping[str, str] | None = None,
-    separator: str | None = None,
-    known: Any = None,
-    policy: PolicyName | Policy = "wait",
-    **limits: Unpack[PolicyLimits],
-) -> pa.Table: ...
+class DeliverOptions(PolicyLimits, total=False):
+    """What `deliver` takes by name."""
+
+    id: str | None
+    causes: str | None
+    roster: Rosters
+    key: str | Iterable[str] | None
+    columns: Mapping[str, str] | None
+    separator: str | None
+    known: Any
+    policy: PolicyName | Policy
 
 
 @overload
-def deliver(
-    data: Data,
-    by: By = "depends_on",
-    *,
-    id: str | None = None,
-    causes: str | None = None,
-    roster: Rosters = None,
-    key: str | Iterable[str] | None = None,
-    columns: Mapping[str, str] | None = None,
-    separator: str | None = None,
-    known: Any = None,
-    policy: PolicyName | Policy = "wait",
-    **limits: Unpack[PolicyLimits],
-) -> Data: ...
+def deliver(data: str | Path, by: By = "depends_on", **options: Unpack[DeliverOptions]) -> pa.Table: ...
+
+
+@overload
+def deliver(data: Data, by: By = "depends_on", **options: Unpack[DeliverOptions]) -> Data: ...
 
 
 def deliver(
@@ -108,9 +95,10 @@ def deliver(
             them.
         columns: your names for columns of the contract, as in `{"message": "event_id"}`.
         separator: what stands between the ids where one text names several causes.
-        known: ids that count as delivered before the first row: a table in any of the forms of `data` with the columns
-            of the key and of the ids, or ids alone where there is no key.
-        policy: `wait` (for ever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its own
+        known: ids that count as delivered before the first row: a table in any of the forms of `data` but a path, with
+            the columns of the key and of the ids, or ids alone where there is no key. Of the result of an earlier
+            delivery only rows with a position count.
+        policy: `wait` (forever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its own
             limits.
         after_rows: with `release` and `fail`: how many later rows of the key may arrive while a row is held.
         after_seconds: with `release` and `fail`: how far the event time of the key may advance while a row is held.
@@ -166,18 +154,13 @@ def ordered_input(
 
     names = terms.columns
     names.check_given(given, table.names)
-    for name in table.names:
-        if name.lower() in OUTPUT_COLUMNS:
-            raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
+    if default_key:
+        names = names.with_default_key(table.names, one_order=terms.by == "depends_on")
+        terms = replace(terms, columns=names)
+    terms.check_columns(table.names)
     read = [getattr(names, name) for name in NAMES if hasattr(names, name)] + [names.cause, *names.key]
     types = {} if terms.by == "depends_on" else {names.cause: arrow_type(CAUSE_COLUMNS[terms.by].type)}
     rows = table.arrow(read, types)
-    if default_key:
-        names = names.with_default_key(rows.column_names, one_order=terms.by == "depends_on")
-        terms = replace(terms, columns=names)
-    missing = [name for name in terms.needed if name not in table.names]
-    if missing:
-        raise names.lacks(missing[0], table.names)
     there = None if known is None else _known(known, terms)
     ordered = deliver_table(rows.append_column(ROW_COLUMN, pa.array(np.arange(len(rows)))), terms, [ROW_COLUMN], there)
     return Ordered(ordered.column(ROW_COLUMN).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), terms)
@@ -191,19 +174,39 @@ def _known(known: Any, terms: DeliveryTerms) -> pa.Table:
 
     names = terms.columns
     check_known(terms.by)
-    if is_path(known):
-        raise input_refusal(known)
+    values = column_values(known)
+    known = known if values is None else values
     empty = isinstance(known, Collection) and not len(known)
     table = None if empty else input_table(known)
     if table is not None:
-        return table.arrow([name for name in (*names.key, names.message) if name in table.names])
+        wanted = (*names.key, names.message)
+        for name in wanted:
+            if name not in table.names:
+                raise names.lacks_known(name, table.names)
+        return table.arrow([*wanted, *(["outcome"] if "outcome" in table.names else [])])
+    if isinstance(known, str | bytes | Path | Mapping) or not isinstance(known, Iterable):
+        raise _known_refusal(known)
     if names.key and not empty:
         raise MisuseError(
             Argument("known"), " has ids alone, and the rows have a key: pass a table with the columns "
             f"{', '.join(dict.fromkeys([*names.key, names.message]))}",
         )  # fmt: skip
-    ids = pa.nulls(0) if empty else pa.array(list(known))
-    return pa.table({name: pa.nulls(len(ids)) for name in names.key} | {names.message: ids})
+    if empty:
+        return pa.table({name: pa.nulls(0) for name in (*names.key, names.message)})
+    try:
+        return DictTable([{names.message: each} for each in known]).arrow([names.message])
+    except MisuseError as error:
+        raise MisuseError(Argument("known"), f": {error}") from None
+
+
+def _known_refusal(known: object) -> MisuseError:
+    """Return the error for known ids that are neither a table nor ids."""
+    accepted = "; a table in this process, or ids, are accepted"
+    if is_path(known):
+        return MisuseError(Argument("known"), f" is the path {str(known)!r}{accepted}: read the file first")
+    if callable(known):
+        return MisuseError(Argument("known"), f" is a function{accepted}; Gate and Orderer take a function")
+    return MisuseError(Argument("known"), f" is of type {type(known).__name__}{accepted}")
 
 
 def deliver_arrivals(
@@ -211,8 +214,7 @@ def deliver_arrivals(
 ) -> tuple[pa.Table, DeliveryTerms]:
     """Put rows that were read from files into causal order; return them, and the terms with the key that was used."""
     from thence.tables.files.arrival_reader import with_reasons
-    from thence.tables.files.inputs import ArrowTable
 
-    rows = ArrowTable(arrivals.table)
+    rows = arrivals.input(terms.columns)
     places, added, terms = ordered_input(rows, terms, given, default_key=default_key, known=known)
     return with_reasons(rows.taken(places, added), arrivals.lines, arrivals.kind), terms

@@ -18,12 +18,12 @@ from thence.core.model.order import by_run
 from thence.core.model.plain import Fields, Row
 from thence.core.model.roster import Roster
 from thence.errors import Argument, MisuseError
-from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, renamed
+from thence.tables.contract.columns import EVENT_COLUMNS, JUDGED_COLUMNS, names_of, renamed
 from thence.tables.delivery.minimal_stamps import from_causes, stamp_run
 from thence.tables.explain.causality import with_order
+from thence.tables.files.event_input import input_events
 from thence.tables.files.inputs import DictTable, FileNames, InputTable, TraceInput, trace_input
 from thence.tables.files.read import open_trace
-from thence.tables.files.source import Quarantined
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,12 +75,10 @@ def stamp(
 def _of_table(
     table: InputTable, roster: Roster | None, columns: Mapping[str, str], kinds: Mapping[str, str]
 ) -> list[Row]:
-    from thence.tables.files.event_input import located_input
-
     if columns.get("kind", "kind") in table.names:
         own = renamed(EVENT_COLUMNS, columns, kinds)
-        found = located_input(table, [column for column in own if column.name in {c.name for c in JUDGED_COLUMNS}])
-        return stamped([each[1] for each in found if not isinstance(each, Quarantined)], roster)
+        events, _ = input_events(table, [column for column in own if column.name in names_of(JUDGED_COLUMNS)])
+        return stamped(events, roster)
     if not set(MESSAGES) <= set(table.names):
         raise MisuseError(
             f"columns {', '.join(table.names)}: neither a trace (run, process, index, kind, ...) nor messages with "
@@ -141,6 +139,6 @@ def _row(values: Row, arrival: int | None) -> Row:
 def _arrow(rows: list[Row]) -> pa.Table:
     import pyarrow as pa
 
-    from thence.tables.contract.spark_to_arrow_types import arrow_type
+    from thence.tables.contract.spark_to_arrow_types import schema_of_types
 
-    return pa.Table.from_pylist(rows, pa.schema([(name, arrow_type(kind)) for name, kind in STAMPED.items()]))
+    return pa.Table.from_pylist(rows, schema_of_types(STAMPED))

@@ -105,7 +105,7 @@ def _mark(path: Path) -> Path:
 
 
 def supported(java: Java) -> bool:
-    """Tell whether this Java can use an archive of Spark's classes."""
+    """Return whether this Java can use an archive of Spark's classes."""
     # A configuration directory stands on the class path, and a JVM takes no archive then.
     return feature_release(java.version) == 17 and "SPARK_CONF_DIR" not in os.environ
 

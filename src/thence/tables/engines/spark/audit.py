@@ -13,8 +13,8 @@ it sees only numbers (rows and range of `order` of large runs) and whether a run
 session is touched, so audits can run side by side.
 
 Of files (`audit_files`) footers are read first, here; if they say enough, no row passes through the JVM
-(`tables.judge.route`). Else the workers read the files and Spark moves the rows. A file that is no trace is set aside
-whole, with the reason.
+(`tables.judge.route`). Else the workers read the files and Spark moves the rows. A file that is not a trace is set
+aside whole, with the reason.
 
 The stages and the rounds are those of `thence.tables.judge`; this module is the engine: it moves rows between them.
 """
@@ -108,7 +108,13 @@ def audit_frame(
 def pointers(spark: SparkSession, route: Route) -> DataFrame:
     """Return packed rows that only name the row groups of each chunk."""
     rows = [
-        (partition, chunk.run, chunk.number, chunk.rows, bytearray(pointer(group.place for group in chunk.groups)))
+        (
+            partition,
+            chunk.run,
+            chunk.number,
+            chunk.rows,
+            bytearray(pointer(group.place for group in chunk.stored if isinstance(group, RowGroup))),
+        )
         for partition, chunk in enumerate(route.chunks, 1)
     ]
     return spark.createDataFrame(rows, PACKED_DDL)
@@ -342,7 +348,7 @@ def _split(spark: SparkSession, groups: list[RowGroup], plan: Plan) -> DataFrame
 
 
 def _set_aside(spark: SparkSession, refused: Sequence[Quarantined]) -> list[DataFrame]:
-    """Return files that are no traces as rows of the tagged frame."""
+    """Return files that are not traces as rows of the tagged frame."""
     if not refused:
         return []
     rows = pa.concat_tables([refused_table(each) for each in refused])

@@ -36,7 +36,7 @@ _READ = "place as it is read"
 def events_to_write(
     spark: SparkSession, trace: Trace, *, by_order: bool = False, around: str | None = None
 ) -> Iterator[tuple[int, Iterator[Event]]]:
-    """Hand out how many events there are, and the events; `around` leaves those runs only that send a message."""
+    """Yield the number of events, and the events; `around` leaves those runs only that send a message."""
     read = (
         read_events(spark, trace.files, trace.columns, whole=trace.whole)
         .withColumn(_READ, F.monotonically_increasing_id())

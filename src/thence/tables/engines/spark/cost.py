@@ -174,7 +174,7 @@ class CostResult:
         return report_of(*([row.asDict(recursive=True) for row in frame.collect()] for frame in frames))
 
     def close(self) -> None:
-        """Let go of what was persisted."""
+        """Unpersist the frames behind the result."""
         self.costs.unpersist()
         self._prepared.unpersist()
 

@@ -28,7 +28,6 @@ from pyspark.sql.types import (
     BinaryType,
     CharType,
     DataType,
-    DecimalType,
     DoubleType,
     FloatType,
     FractionalType,
@@ -48,7 +47,7 @@ from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Family, named_once
 from thence.tables.delivery.delivery_terms import DeliveryTerms, check_known
 from thence.tables.delivery.many_keys import KNOWN, delivered
-from thence.tables.delivery.outcome import OUTPUT_COLUMNS
+from thence.tables.delivery.outcome import OUTPUT_COLUMNS, UNPLACED
 from thence.tables.delivery.policy import Policy, PolicyName, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
 from thence.tables.engines.spark.arrow_to_spark_types import spark_type
@@ -101,7 +100,7 @@ def deliver(
         key: the columns whose values separate independent orders; by default run and destination, where the table has
             them. A batch with explicit causes and neither is one order, in one task; a stream needs a key.
         columns: your names for columns of the contract, as in `{"message": "event_id"}`.
-        policy: `wait` (for ever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its own
+        policy: `wait` (forever), `release` or `fail` when a limit is reached, or a `thence.Policy`, which has its own
             limits.
         after_rows: with `release` and `fail`: how many later rows of the key may arrive while a row is held.
         after_seconds: with `release` and `fail`: how far the event time of the key may advance while a row is held.
@@ -117,7 +116,8 @@ def deliver(
         commands: streams only: the folder in which `give_up` and `thence give-up` write their commands.
         separator: what stands between the ids where one text names several causes.
         known: ids that count as delivered before the first row: a batch DataFrame with the columns of the key and of
-            the ids. A stream takes it in its first micro-batch and keeps it in its state.
+            the ids. Of the result of an earlier delivery only rows with a position count. A stream takes it in its
+            first micro-batch and keeps it in its state.
         shards: streams only: into how many shards the keys are divided; `spark.sql.shuffle.partitions` if not given. A
             checkpoint keeps the number of its first start; `reshard` changes it.
     """
@@ -141,6 +141,8 @@ def _delivered(data: DataFrame, terms: DeliveryTerms, options: StreamOptions, kn
     known = None if known is None else _known_ids(data, known, terms)
     check_workers(data.sparkSession)
     if data.isStreaming:
+        if not terms.columns.key:
+            raise MisuseError(Argument("key"), " is empty; a stream needs at least one column")
         from thence.tables.engines.spark.stream import deliver_stream
 
         return deliver_stream(data, terms, options, known)
@@ -205,25 +207,15 @@ def resolved(table: DataFrame, name: str) -> str:
 def _check(arrivals: DataFrame, terms: DeliveryTerms) -> None:
     """Refuse what cannot be delivered, naming what would be accepted."""
     names, fields = terms.columns, {field.name: field for field in arrivals.schema.fields}
-    for name in terms.needed:
-        if name not in fields:
-            raise names.lacks(name, fields)
     sensitive = arrivals.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    terms.check_columns(fields, str if sensitive else str.lower)
     if not sensitive:
         _refuse_alike(arrivals.columns)
-    for name in fields:
-        if (name if sensitive else name.lower()) in OUTPUT_COLUMNS:
-            raise MisuseError(f"column {name!r} is one that delivery adds; rename or drop it first")
     if names.message in fields and _family(fields[names.message].dataType) is None:
         raise MisuseError(f"column {names.message!r} is {fields[names.message].dataType.simpleString()}; an id is text")
     if terms.by == "depends_on":
         _check_ids(fields[names.message].dataType, fields[names.cause].dataType, names)
     _check_causes(fields[names.cause].dataType, names.cause, terms.by)
-    if terms.policy.after_seconds is not None and names.time not in fields:
-        raise MisuseError(
-            Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
-            " says another name",
-        )  # fmt: skip
 
 
 def _refuse_alike(names: Iterable[str]) -> None:
@@ -253,10 +245,8 @@ def _check_ids(message: DataType, cause: DataType, names: Columns) -> None:
 def _family(kind: DataType) -> Family | None:
     if isinstance(kind, NullType):
         return "null"
-    if isinstance(kind, IntegralType) or (isinstance(kind, DecimalType) and kind.scale == 0):
-        return "whole number"
-    if isinstance(kind, FractionalType):
-        return "fraction"
+    if isinstance(kind, IntegralType | FractionalType):  # decimals are fractional to Spark
+        return "number"
     if isinstance(kind, StringType | CharType | VarcharType):
         return "text"
     return None if isinstance(kind, StructType | ArrayType | MapType | VariantType) else "other"
@@ -331,6 +321,9 @@ def _known_ids(arrivals: DataFrame, known: DataFrame, terms: DeliveryTerms) -> D
         ours, theirs = arrivals.schema[name].dataType, known.schema[spelled].dataType
         names.check_known(name, ours.simpleString(), _family(ours), theirs.simpleString(), _family(theirs))
         chosen.append(column(spelled).cast(ours).alias(name))
+    outcome = resolved(known, "outcome")
+    if outcome in known.columns and _family(known.schema[outcome].dataType) == "text":
+        known = known.where(F.coalesce(~column(outcome).isin(sorted(UNPLACED)), F.lit(True)))
     return known.select(*chosen).where(column(names.message).isNotNull())
 
 

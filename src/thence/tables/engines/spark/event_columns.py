@@ -34,8 +34,8 @@ _PYTHON = {
 def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame:
     """Return the frame in the columns of a normal table; optional ones only where they can hold something.
 
-    `located`: the rows are from a reader of ours, and come with `file`, `line` and the `reason` why one is no event.
-    Else columns of these names are the caller's own and are left behind, like any other that is not ours.
+    `located`: the rows are from a reader of ours, and come with `file`, `line` and the `reason` why one is not an
+    event. Else columns of these names are the caller's own and are left behind, like any other that is not ours.
     """
     ours = {*(column.name for column in JUDGED_COLUMNS), *(_PLACED if located else ())}
     events = _apart(events, ours)

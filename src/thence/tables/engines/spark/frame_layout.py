@@ -64,7 +64,7 @@ def _chunks(events: DataFrame, run: Row, partition: int, chunk_rows: int) -> Lar
 
 
 def _evened(counts: dict[int, int], rows: int, chunks: int, low: int, step: int) -> tuple[int, ...]:
-    """Return the cuts between steps that part the rows most evenly."""
+    """Return the cuts between steps that divide the rows most evenly."""
     cuts: list[int] = []
     held = 0
     for place in sorted(counts):

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from thence.core.model.plain import Field, Fields, Row
 from thence.errors import Argument, MisuseError
+from thence.tables.delivery.checkpoint_terms import refuse_earlier
 from thence.tables.delivery.orderer import check_given
 from thence.tables.engines.spark.deliver import column
 from thence.tables.engines.spark.shard_visit import ACTION, CAUSE, DRAIN, GIVE_UP
@@ -47,12 +48,14 @@ def give_up(
         commands: the folder that the stream was started with; CHECKPOINT/give-up if not given.
     """
     check_given(cause, key)
+    refuse_earlier(checkpoint)
     where = Path(commands) if commands is not None else Path(checkpoint) / FOLDER
     if not where.is_dir():
         raise MisuseError(
             f"{where} is not a folder, so the stream reads no commands: start a stream with deliver(..., "
             f"commands={str(where)!r}) from its first micro-batch on; ", Argument("commands"), " names another folder",
         )  # fmt: skip
+    refuse_without_commands(Path(checkpoint))
     held = waiting_in_stream(session, checkpoint)
     names = [name for name in held.columns if name not in {field.name for field in FIELDS}]
     if key is not None:
@@ -67,6 +70,19 @@ def give_up(
     action = {ACTION: DRAIN if cause is None else GIVE_UP, CAUSE: cause}
     _write(where, [key_values | action for key_values in keys])
     return keys
+
+
+def refuse_without_commands(checkpoint: Path) -> None:
+    """Refuse a checkpoint of one source, that of the rows: a command would lie where no stream reads it."""
+    offsets = [each for each in (checkpoint / "offsets").glob("[0-9]*") if each.name.isdigit()]
+    if not offsets:
+        return
+    version, _, *sources = max(offsets, key=lambda each: int(each.name)).read_text(encoding="utf-8").splitlines()
+    if version == "v1" and len(sources) == 1:  # one line for each source
+        raise MisuseError(
+            f"the stream of {checkpoint} was started without ", Argument("commands"), ", so it would never read this; "
+            "it cannot be added later. Begin with a new checkpoint and deliver(..., commands=FOLDER)",
+        )  # fmt: skip
 
 
 def _write(folder: Path, lines: list[Fields]) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from thence.errors import MisuseError
+from thence.tables.delivery.checkpoint_terms import refuse_earlier
 from thence.tables.engines.spark.into_table import delivery_key
 from thence.tables.engines.spark.sources.changes import check_commit_order
 
@@ -66,14 +67,15 @@ def into_database(
             "into_database takes from_changes(...) of records with topic, partition and offset, delivered with "
             f"key=['destination']{missing}"
         )
-    check_commit_order(ordered, "into_database")
-    names = {"positions": positions, "open_changes": open_changes, "dead_letters": dead_letters, "refused": refused}
+    names: dict[str, Any] = {"since": check_commit_order(ordered, "into_database")}
+    names |= {"positions": positions, "open_changes": open_changes, "dead_letters": dead_letters, "refused": refused}
     write = BatchWriter(url, tables, names)
     if not ordered.isStreaming:
         write(ordered, 0)
         return None
     if checkpoint is None:
         raise MisuseError("a stream needs checkpoint=, a folder that stays: it says what was read")
+    refuse_earlier(checkpoint)
     writer = ordered.writeStream.option("checkpointLocation", os.fspath(checkpoint))
     if trigger:
         writer = writer.trigger(**trigger)  # type: ignore[arg-type]
@@ -89,7 +91,7 @@ class BatchWriter:
         self._sink: MicroBatchSink | None = None
 
     def __call__(self, batch: DataFrame, _: int) -> None:
-        """Write a micro-batch; after an error the next one connects anew."""
+        """Write a micro-batch; after an error the next one reconnects."""
         from thence.tables.sinks.micro_batches import STAGED
 
         columns = [name for name in (*STAGED, "outcome", "position") if name in batch.columns]

@@ -2,7 +2,9 @@
 
 Invariant. A micro-batch that Spark runs again after a crash changes nothing that is in the table already. Appends leave
 that to the sink of the table's format: it commits the query and the number of the micro-batch together with the rows,
-and skips what it has. MERGE compares identities: a row with a position has it for ever, in its delivery key.
+and skips what it has. MERGE compares identities: a row with a position has it forever, in its delivery key. A table
+that has another message there was filled from another checkpoint or batch, which counts from 1 again, and is refused:
+rows would be taken for ones that are there.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -49,6 +51,7 @@ def into_table(
         mode: `append` adds every row, whatever its outcome; of a stream each row once, also across crashes, of a batch
             again if it is written again. `merge` adds rows that have a position and are not in the table yet, so that a
             batch can be written again; rows without a position (duplicates, quarantine) are left out, `split` has them.
+            It fails if the table has another message at a position: another checkpoint or batch has filled it.
         on: with `merge`: keep one row for each delivery key and value of these columns, the newest by position.
         format: create the table in this format where it is missing.
         checkpoint: the checkpoint folder of a stream.
@@ -65,16 +68,17 @@ def into_table(
             "with empty micro-batches as long as there are timers. Pass trigger={'once': True}, which takes all that "
             "is there in one micro-batch, or no trigger"
         )
+    if checkpoint is not None:
+        refuse_earlier(checkpoint)
     fields = (f"{_quoted(field.name)} {field.dataType.simpleString()}" for field in ordered.schema.fields)
     create_table(ordered.sparkSession, table, fields, format, "format='delta' or format='iceberg'")
-    work = _merging(table, key, on) if mode == "merge" else None
+    work = _merging(table, key, on, _made(ordered)["message"]) if mode == "merge" else None
     if not ordered.isStreaming:
         if work is None:
             ordered.writeTo(table).append()
         else:
             work(ordered, 0)
         return None
-    refuse_earlier(checkpoint or "")
     writer = ordered.writeStream.option("checkpointLocation", os.fspath(checkpoint or ""))
     if trigger:
         writer = writer.trigger(**trigger)  # type: ignore[arg-type]
@@ -89,13 +93,17 @@ def into_table(
 
 def delivery_key(ordered: DataFrame) -> list[str]:
     """Return the delivery key that `deliver` noted beside its columns."""
+    return list(_made(ordered)["key"])
+
+
+def _made(ordered: DataFrame) -> dict[str, Any]:
     made = ordered.schema["blocker"].metadata.get(MADE) if "blocker" in ordered.columns else None
     if made is None or "position" not in ordered.columns:
         raise MisuseError(
             "this takes what deliver returned, with its columns position and blocker; "
             f"found: {', '.join(ordered.columns)}"
         )
-    return list(json.loads(made)["key"])
+    return dict(json.loads(made))
 
 
 def _check(ordered: DataFrame, mode: str, on: list[str], checkpoint: str | os.PathLike[str] | None) -> None:
@@ -121,13 +129,19 @@ def create_table(spark: SparkSession, table: str, fields: Iterable[str], format:
         raise MisuseError(f"table {table} is missing; create it, or pass {hint}") from error
 
 
-def _merging(table: str, key: list[str], on: list[str]) -> Callable[[DataFrame, int], None]:
+def _merging(table: str, key: list[str], on: list[str], message: str) -> Callable[[DataFrame, int], None]:
     """Return what merges a micro-batch; Connect sends it to the server."""
     identity = [*key, *(on or ["position"])]
     same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in identity)
     newer = "WHEN MATCHED AND s.position > t.position THEN UPDATE SET * " if on else ""
+    there = f"s.position = t.position AND s.{_quoted(message)} <=> t.{_quoted(message)}"
+    refused = _literal(
+        f"into_table: {table} has another message at a position that this writes: another checkpoint or batch has "
+        "filled it, and counts from 1 too. Go on with that checkpoint, or write into an empty table"
+    )
+    other = f"WHEN MATCHED AND NOT ({there}) THEN UPDATE SET position = CAST(raise_error({refused}) AS BIGINT) "
     # A table name comes from the caller's code, as in spark.table(name), and may have several parts.
-    statement = f"MERGE INTO {table} t USING {{batch}} s ON {same} {newer}WHEN NOT MATCHED THEN INSERT *"
+    statement = f"MERGE INTO {table} t USING {{batch}} s ON {same} {newer}{other}WHEN NOT MATCHED THEN INSERT *"
 
     def merge(batch: DataFrame, _: int) -> None:
         rows = batch.where(F.col("position").isNotNull())
@@ -145,3 +159,7 @@ def _merging(table: str, key: list[str], on: list[str]) -> Callable[[DataFrame, 
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

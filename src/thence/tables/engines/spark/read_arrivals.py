@@ -2,7 +2,7 @@
 
 Invariant: columns that are not the contract's are payload and keep whatever type they have. In JSON a stamp is base64,
 a clock is an object; the first line may say the `roster`. Parquet that thence wrote carries its rosters as metadata. A
-line that is no JSON object is a row with nothing but its text, in a column that a table has if there is such a line,
+line that is not a JSON object is a row with nothing but its text, in a column that a table has if there is such a line,
 and a stream always, for one may come.
 """
 
@@ -14,14 +14,13 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructField, StructType
 
 from thence.core.model.roster import Roster
 from thence.errors import MisuseError
 from thence.tables.contract.columns import CAUSE_COLUMNS, By
 from thence.tables.delivery.columns import Columns
 from thence.tables.delivery.delivery_terms import check_known
-from thence.tables.delivery.outcome import PLACED
 from thence.tables.engines.spark.arrow_to_spark_types import spark_type
 from thence.tables.files.arrival_reader import (
     NO_OBJECT,
@@ -83,15 +82,19 @@ def read_arrivals(
         table = session.read.schema(schema).options(**options).json(names)
     if found.kind != "parquet":
         arrays = stream or _has_arrays(inferred, columns.cause)  # files to come may have them, and a type stays
+        if by == "depends_on" and _are_numbers(inferred, columns):
+            # 2.0 is the whole number 2: pandas writes whole numbers so where values of a column are missing
+            for name in (columns.message, columns.cause):
+                whole = F.regexp_replace(F.col(f"`{name}`"), r"(?<![\w.-])(-?\d+)\.0(?![\w.])", "$1")
+                table = table.withColumn(name, F.nullif(whole, F.lit("NaN")))
         table = _from_json(table, by, columns, lines, arrays=arrays)
     return ArrivalFrame(table, found.rosters(), lines)
 
 
 def read_known(session: SparkSession, path: str, by: By, columns: Columns) -> DataFrame:
-    """Return the table of ids at a file or folder that count as delivered; of a delivery, the rows with a position."""
+    """Return the table at a file or folder whose ids count as delivered."""
     check_known(by)
-    found = read_arrivals(session, path, by, columns).table
-    return found.where(F.col("outcome").isin(sorted(PLACED))) if "outcome" in found.columns else found
+    return read_arrivals(session, path, by, columns).table
 
 
 def with_lines_named(ordered: DataFrame, lines: str) -> DataFrame:
@@ -127,6 +130,14 @@ def _json_schema(inferred: StructType, by: By, columns: Columns, lines: str | No
 
 def _has_arrays(inferred: StructType, cause: str) -> bool:
     return any(field.name == cause and isinstance(field.dataType, ArrayType) for field in inferred.fields)
+
+
+def _are_numbers(inferred: StructType, columns: Columns) -> bool:
+    """Return whether ids and causes are numbers, of which some are written with a point."""
+    kinds = {field.name: field.dataType for field in inferred.fields}
+    cause = kinds.get(columns.cause)
+    both = (kinds.get(columns.message), cause.elementType if isinstance(cause, ArrayType) else cause)
+    return all(isinstance(kind, LongType | DoubleType) for kind in both) and DoubleType() in both
 
 
 def _from_json(table: DataFrame, by: By, columns: Columns, lines: str | None, *, arrays: bool) -> DataFrame:

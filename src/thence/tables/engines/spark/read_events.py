@@ -23,12 +23,11 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import JUDGED_COLUMNS, PLACE_COLUMNS, Column, ddl
 from thence.tables.engines.spark.versions import repartition_by_id
 from thence.tables.files.batches import read_batches
-from thence.tables.files.checked_batches import refused_batch
+from thence.tables.files.checked_batches import refused_batch, table_batches
 from thence.tables.files.formats import Format
 from thence.tables.files.jsonl import format_line
 from thence.tables.files.read import split_files
 from thence.tables.files.splits import Split
-from thence.tables.files.whole_tables import table_batches
 from thence.tables.judge.tasks import BatchFunction
 
 SPLIT_BYTES = 16 << 20
@@ -62,12 +61,12 @@ def read_events(
     """
     logs = [path for path, kind in files.items() if kind == "shiviz"]
     if logs:
-        raise MisuseError(f"{logs[0]} is a log with clocks: it has no messages and is no table of events")
+        raise MisuseError(f"{logs[0]} is a log with clocks: it has no messages and is not a table of events")
     schema = ddl((*columns, *PLACE_COLUMNS), nullable=True)
     cut = split_files(files, SPLIT_BYTES, columns)
     given = [refused_batch(cut.refused, columns)] if cut.refused else []
     for path, table in (whole or {}).items():
-        given += table_batches(table, path, columns, needs=needs)
+        given += table_batches(table, columns, str(path), needs=needs)
     frame = _driver_rows(spark, given or [refused_batch([], columns)], schema)
     inputs = _task_inputs(cut.splits)
     if not inputs:

@@ -37,6 +37,7 @@ from thence.tables.judge.result import (
     RunRow,
     ViolationKey,
     key_of,
+    path_rows,
     run_row,
     sort_key,
 )
@@ -92,7 +93,7 @@ def _prove(rows: pa.Table, asked: pa.Table) -> pa.Table:
     (violations,) = asked.column("asked").to_pylist()
     run = asked.column("run")[0].as_py()
     found = shortest_paths(completed(rows), [(each["missing"], each["early"]) for each in violations])
-    proved = [{"run": run, **each, "path": path} for each, path in zip(violations, found, strict=True)]
+    proved = [{"run": run, **each, "path": path_rows(path)} for each, path in zip(violations, found, strict=True)]
     return pa.Table.from_pylist(proved, schema=PROOFS_SCHEMA)
 
 
@@ -196,7 +197,7 @@ class SparkFindings(Findings):
         return {row["run"] for row in rows.toLocalIterator()}
 
     def close(self) -> None:
-        """Let go of what was persisted."""
+        """Unpersist the frames behind the result."""
         for frame in self._persisted:
             frame.unpersist()
         self._persisted.clear()

@@ -18,6 +18,7 @@ from thence.tables.delivery.orderer import BY_HAND
 from thence.tables.delivery.outcome import KINDS
 from thence.tables.delivery.shard import SegmentStore, Shard
 from thence.tables.delivery.shard_state import batches, ipc
+from thence.tables.delivery.without_collection import without_collection
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 
 SHARD, PACKED, ACTION, CAUSE = "__thence_shard", "__thence_rows", "__thence_action", "__thence_cause"
@@ -103,6 +104,12 @@ class Visits:
         self, head: bytes | None, store: SegmentStore, blobs: list[bytes], moment: int
     ) -> tuple[Shard, list[pa.RecordBatch], int]:
         """Take rows, then what operators say, then what has waited too long; also return how much was held before."""
+        with without_collection():
+            return self._take(head, store, blobs, moment)
+
+    def _take(
+        self, head: bytes | None, store: SegmentStore, blobs: list[bytes], moment: int
+    ) -> tuple[Shard, list[pa.RecordBatch], int]:
         shard = shard_memory.opened(head, store, Shard(self.terms, self.schema, self.keys, self.shards))
         held = shard.held.count
         tables = [table for blob in blobs for table in batches(blob)]
@@ -110,7 +117,7 @@ class Visits:
             if KNOWN in table.schema.names:
                 shard.know_before(table, moment)
         rows = [table for table in tables if not {ACTION, KNOWN} & set(table.schema.names)]
-        out = []
+        out: list[pa.RecordBatch | None] = []
         if rows:
             names = rows[0].schema.names
             order = [self.arrival]
@@ -124,27 +131,20 @@ class Visits:
         for *key, action, cause in sorted(commands, key=str):
             number = shard.number(tuple(key))
             shard.touched[number] = None
-            if action == DRAIN:
-                let_go = shard.flush(number, BY_HAND)
-            else:
-                let_go = shard.give_up(number, cause or "", BY_HAND)
-            out += [] if let_go is None else [let_go]
+            drain = action == DRAIN
+            out.append(shard.flush(number, BY_HAND) if drain else shard.give_up(number, cause or "", BY_HAND))
         out += self._too_long(shard, moment)
-        return shard, [batch for batch in out if len(batch)], held
+        return shard, [batch for batch in out if batch is not None], held
 
-    def _too_long(self, shard: Shard, moment: int) -> Iterator[pa.RecordBatch]:
+    def _too_long(self, shard: Shard, moment: int) -> Iterator[pa.RecordBatch | None]:
         """Let go rows that were held for too long, or all of an idle key; forget keys that have finished."""
         wait, idle, ttl = self.options.wait_seconds, self.options.idle_seconds, self.options.ttl_seconds
         for number in shard.expired(moment, self.when) if self.options.timed else ():
             last, rule = shard.last[number], shard.rules[number]
-            for batch in (
-                None if wait is None else shard.flush(number, f"after {wait:g} s of waiting", moment - _ms(wait)),
-                None
-                if idle is None or moment < last + _ms(idle)
-                else shard.flush(number, f"since nothing came for {idle:g} s"),
-            ):
-                if batch is not None:
-                    yield batch
+            if wait is not None:
+                yield shard.flush(number, f"after {wait:g} s of waiting", moment - _ms(wait))
+            if idle is not None and moment >= last + _ms(idle):
+                yield shard.flush(number, f"since nothing came for {idle:g} s")
             if ttl is not None and not rule.held and moment >= last + _ms(ttl):
                 shard.retire(number)
 
@@ -162,7 +162,8 @@ class Visits:
     def leave(self, shard: Shard, store: SegmentStore, out: list[pa.RecordBatch], held: int) -> pd.DataFrame:
         """Write the shard; return the rows that leave, packed, and the numbers of this visit."""
         oldest = shard.oldest_seconds()
-        shard.write(store)
+        with without_collection():
+            shard.write(store)
         numbers = dict.fromkeys(VISIT_COUNTS, 0)
         for batch in out:
             for counted in pc.value_counts(batch.column("outcome")).to_pylist():

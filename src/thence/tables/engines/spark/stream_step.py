@@ -144,7 +144,7 @@ class Rewriter(ShardState):
     """Writes the shards that `reshard` made, as they come."""
 
     def __init__(self, timed: bool) -> None:
-        """Tell whether the stream keeps timers."""
+        """Return whether the stream keeps timers."""
         self.timed = timed
 
     def __getstate__(self) -> dict[str, object]:

@@ -80,7 +80,7 @@ def refuse_unreadable(checkpoint: str) -> None:
     if strange:
         raise MisuseError(
             f"Spark's reader of states finds none in {whole_path!r}, which has {' '.join(map(repr, strange))} in it: a "
-            f"checkpoint folder of letters, digits and {READABLE} can be looked into; name this one anew while its "
+            f"checkpoint folder of letters, digits and {READABLE} can be looked into; rename this one while its "
             "stream is stopped"
         )
 

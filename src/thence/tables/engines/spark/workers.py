@@ -32,7 +32,7 @@ _LINE = re.compile(rf"({'|'.join(map(re.escape, _CLASSES))}): (.*)")
 
 
 def check_frame(data: object, function: str) -> None:
-    """Refuse what is no DataFrame of Spark, naming what would take it; DataFrames of Spark Connect are accepted."""
+    """Refuse what is not a DataFrame of Spark, naming what would take it; DataFrames of Spark Connect are accepted."""
     if isinstance(data, DataFrame):
         return
     found = f"{type(data).__module__.partition('.')[0]}.{type(data).__qualname__}".removeprefix("builtins.")

@@ -6,14 +6,14 @@ as delivery will have them anyway.
 
 A stream has no `order="keys"`. What a change waits for by keys is the latest change before it of the rows it touches
 and names, and as long as a transaction that committed before has not come whole, it may be the one that holds that
-change: a row that was deleted and made anew, say. So by keys nothing could leave before every earlier transaction has
-come; and then, by commits, nothing waits any longer either.
+change: a row that was deleted and created again, say. So by keys nothing could leave before every earlier transaction
+has come; and then, by commits, nothing waits any longer either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -39,6 +39,9 @@ _READ = ("value", "key", *_PLACE)
 _SERVER = "__thence_server"
 CHANGE_ORDER = "thence.sources.order"
 """Metadata of the column `transaction`: the order that the changes were read with, for what writes transactions."""
+
+SINCE = "thence.sources.since"
+"""Metadata of the same column: behind which place the changes were read."""
 
 
 def from_changes(
@@ -76,7 +79,8 @@ def from_changes(
         rows = _one_by_one(records, options)
     else:
         rows = _together(records, options | {"foreign_keys": foreign_keys, "whole": whole})
-    rows = rows.withMetadata("transaction", {CHANGE_ORDER: order})
+    read = {CHANGE_ORDER: order} | ({} if since is None else {SINCE: since})
+    rows = rows.withMetadata("transaction", read)
     return rows.withColumn("arrival", arrival()) if placed else rows
 
 
@@ -153,12 +157,15 @@ def _plain(value: Field) -> Field:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-def check_commit_order(ordered: DataFrame, function: str) -> None:
-    """Refuse another order: one position says how far the target is, so what lies before it counts as applied."""
+def check_commit_order(ordered: DataFrame, function: str) -> int | str | None:
+    """Refuse another order: one position says how far the target is, so what lies before it counts as applied.
+
+    Return `since`, behind which the changes were read.
+    """
     order = ordered.schema["transaction"].metadata.get(CHANGE_ORDER)
     if order is None:
         raise MisuseError(
-            "the column 'transaction' does not say in which order the changes were read: it was computed anew after "
+            "the column 'transaction' does not say in which order the changes were read: it was recomputed after "
             "from_changes. Pass on the column that from_changes(..., order='commit') made"
         )
     if order != "commit":
@@ -167,3 +174,4 @@ def check_commit_order(ordered: DataFrame, function: str) -> None:
             "commits: one that comes after a later one would be taken for one that the target has, and be lost. Use "
             "from_changes(..., order='commit')"
         )
+    return cast("int | str | None", ordered.schema["transaction"].metadata.get(SINCE))

@@ -75,7 +75,7 @@ def from_spans(
 
 def _by_function(records: DataFrame, value: str, rest: list[str], destination: str | None) -> DataFrame:
     def read(data: bytes | None) -> list[tuple[Field, ...]]:
-        rows = plain(b"\xff" if data is None else bytes(data), destination=destination)  # what is null is no export
+        rows = plain(b"\xff" if data is None else bytes(data), destination=destination)  # null is not an export
         return [tuple(row[name] for name in SPAN.names) for row in rows]  # type: ignore[literal-required]
 
     spans = F.udf(read, ArrayType(SPAN), useArrow=False)(F.col(f"`{value}`"))  # else Spark reads type hints, and warns
