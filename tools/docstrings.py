@@ -2,7 +2,8 @@
 
     python tools/docstrings.py
 
-Three rules. A public module, class, function or method has a docstring of more than four words. A public function or
+Three rules. A public module, class, function or method has a docstring of more than four words; a method may leave it
+to the one that it overrides, where `help` and editors find it. A public function or
 method that users can import explains each of its parameters, under `Args:`; a constructor may do so in the docstring of
 its class. A dataclass or named tuple that users can import explains each field: in a text below it, or by name (in
 backticks) in the docstring of the class. Exits with 1 if a rule is broken.
@@ -93,6 +94,7 @@ def family(module: str, name: str) -> Iterator[tuple[Path, Definition]]:
     if isinstance(node, ast.ClassDef):
         inside = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
         for base in node.bases:
+            base = base.value if isinstance(base, ast.Subscript) else base
             if isinstance(base, ast.Name):
                 yield from family(inside, base.id)
 
@@ -111,6 +113,8 @@ def short(path: Path) -> Iterator[tuple[int, str]]:
 
     def look(node: ast.Module | Definition, name: str) -> Iterator[tuple[int, str]]:
         text = ast.get_docstring(node)
+        if text is None and name in inherited:
+            return
         if text is None or len(text.split()) < FEWEST:
             line = 1 if isinstance(node, ast.Module) else node.lineno
             yield line, f"{name} needs a docstring of at least {FEWEST} words; found: {text!r}"
@@ -118,6 +122,13 @@ def short(path: Path) -> Iterator[tuple[int, str]]:
             for each in public(node.body):
                 yield from look(each, each.name if isinstance(node, ast.Module) else f"{name}.{each.name}")
 
+    module = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    inherited = {
+        f"{node.name}.{each.name}"
+        for node in parsed(path).body if isinstance(node, ast.ClassDef)
+        for _, base in list(family(module, node.name))[1:] if isinstance(base, ast.ClassDef)
+        for each in public(base.body) if ast.get_docstring(each)
+    }  # fmt: skip
     return look(parsed(path), "the module")
 
 

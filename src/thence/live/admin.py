@@ -27,7 +27,6 @@ class Admin:
     """Answers on the socket of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, path: Path) -> None:
-        """Take the endpoint and where the socket stands."""
         self.endpoint, self.path = endpoint, path
         self._server: asyncio.Server | None = None
 

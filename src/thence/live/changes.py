@@ -35,7 +35,6 @@ class Asker:
     gone = False
 
     def __init__(self, process: LiveProcess, answer: Callable[[bytes], None]) -> None:
-        """Take where the answer goes."""
         self._process, self._answer = process, answer
 
     def ask(self, given: Propose) -> None:

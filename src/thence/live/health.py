@@ -26,7 +26,6 @@ class Health:
     """The HTTP server that answers health checks of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, address: Address) -> None:
-        """Take the endpoint and where to listen."""
         self.endpoint, self.address = endpoint, address
         self._server: asyncio.Server | None = None
 

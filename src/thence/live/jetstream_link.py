@@ -36,7 +36,6 @@ class JetStreamSession:
     """One peer. The process uses it like a connection."""
 
     def __init__(self, transport: JetStreamTransport, peer: int) -> None:
-        """Begin closed."""
         self._transport = transport
         self.peer: int | None = peer
         self._peer = peer

@@ -57,7 +57,6 @@ class LinkRefused(PeerError):
     """A connection that cannot be; `forgetful` names the process that lost its memory."""
 
     def __init__(self, text: str, forgetful: str | None = None) -> None:
-        """Take the sentence."""
         super().__init__(text)
         self.forgetful = forgetful
 

@@ -26,7 +26,6 @@ class Membership:
     """The changes that one process has applied, and who has accepted the last one it proposed."""
 
     def __init__(self, core: Core) -> None:
-        """Begin without changes."""
         self._core = core
         self.changes: list[MembershipChange] = []
         self.accepted = 0

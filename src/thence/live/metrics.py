@@ -30,7 +30,6 @@ class LiveMetrics:
     """The metrics of one endpoint, a collector of prometheus_client, served by a thread of their own."""
 
     def __init__(self, endpoint: Endpoint, address: Address) -> None:
-        """Take the endpoint and where to listen."""
         try:
             from prometheus_client import CollectorRegistry, Histogram
         except ModuleNotFoundError as error:

@@ -33,7 +33,6 @@ class Subjects:
     """The names of the streams and subjects of one run."""
 
     def __init__(self, stream: str) -> None:
-        """Take the name of the stream."""
         self.stream, self.state_stream = stream, f"{stream}-state"
 
     @staticmethod

@@ -30,7 +30,6 @@ class Outbox:
     """The items for one peer."""
 
     def __init__(self) -> None:
-        """Start with nothing sent."""
         self.sent = 0
         """number of the last item made"""
         self.acked = 0

@@ -11,7 +11,6 @@ class Payloads:
     """Payloads by the input that brought them; the oldest leaves when there are too many bytes."""
 
     def __init__(self) -> None:
-        """Start with none."""
         self._bodies: dict[int, bytes] = {}
         self._bytes = 0
 

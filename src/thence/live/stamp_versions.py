@@ -17,7 +17,6 @@ class StampVersions:
     """The versions of the stamps that one process writes."""
 
     def __init__(self, member: Member) -> None:
-        """Begin with version 1 for all peers."""
         self._member = member
         self._kinds = frozenset(kind for kind in type(member).kinds if has_bits(type(member), kind))
         """kinds of copies that version 2 writes otherwise; none for protocols without a dependency log"""

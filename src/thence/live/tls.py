@@ -21,7 +21,6 @@ class Contexts:
     """TLS for both roles, from files that may change."""
 
     def __init__(self, tls: Tls, warnings: Warnings) -> None:
-        """Read the files."""
         self.tls, self._warnings = tls, warnings
         self.server, self.client = context(tls, ssl.PROTOCOL_TLS_SERVER), context(tls, ssl.PROTOCOL_TLS_CLIENT)
         self._seen = self._times()

@@ -66,7 +66,6 @@ class ACausal(AckMember):
     fields: ClassVar[dict[str, Shape]] = {**AckMember.fields, "cast": GROUP_COUNTS}
 
     def begin(self) -> None:
-        """Start with no message multicast or delivered."""
         self.cast: dict[int, tuple[int, ...]] = dict.fromkeys(map(leader, self.masks), (0,) * self.size)
         self.learnt: list[dict[int, tuple[int, ...]]] = []  # nbCast of what was delivered and is not merged yet
 

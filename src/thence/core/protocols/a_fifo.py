@@ -49,7 +49,6 @@ class AFifo(AckMember):
     receives = FifoOkays
 
     def begin(self) -> None:
-        """Start with no message multicast to any group."""
         self.cast: dict[int, int] = {}
 
     def stamped(self, destinations: int) -> Stamp:

@@ -69,12 +69,10 @@ class Mails(Shape):
     """Mails by sender, then count; their order does not count."""
 
     def __init__(self, kinds: Mapping[str, Shape], size: int) -> None:
-        """Take the stamps' shapes and the number of senders."""
         self.record = RecordShape(CopyShape({MESSAGE: kinds[MESSAGE]}), MASK, BOOL, make=Mail)
         self.size = size
 
     def write(self, value: list[dict[int, Mail]], out: bytearray, size: int) -> None:
-        """Write them by sender and count."""
         put_varint(out, sum(map(len, value)))
         for mails in value:
             for count in sorted(mails):
@@ -286,7 +284,6 @@ class CausedOkays(AckReceiver):
     def __init__(
         self, roster: Roster, me: int, groups: tuple[int, ...], kinds: Mapping[str, Shape], *, counts: bool
     ) -> None:
-        """Start with nothing delivered."""
         super().__init__(roster, me, groups, kinds, counts=counts)
         self.delivered = [0] * self.size
         self.waiting: list[Copy] = []

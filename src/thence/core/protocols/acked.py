@@ -33,7 +33,6 @@ class Acked(AcknowledgingMember):
     fields: ClassVar[dict[str, Shape]] = {**AcknowledgingMember.fields, "buffer": Seq(RecordShape(INT, PROCESS))}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start with an empty output buffer."""
         super().__init__(roster, process, label=label)
         self.buffer: list[tuple[int, int]] = []
 

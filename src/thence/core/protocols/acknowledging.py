@@ -30,7 +30,6 @@ class AcknowledgingMember(ClockMember):
     fields: ClassVar[dict[str, Shape]] = {"away": Optional(RecordShape(INT, PROCESS))}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start with nothing on its way."""
         super().__init__(roster, process, label=label)
         self.away: tuple[int, int] | None = None
         """count and destination of the copy that is not acknowledged yet"""

@@ -38,7 +38,6 @@ class CiDc(ClockMember):
     fields: ClassVar[dict[str, Shape]] = {"ci": Entries()}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start with empty control information."""
         super().__init__(roster, process, label=label)
         self.ci = Log()
 
@@ -96,7 +95,6 @@ class CiDc(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return CI and DC as one list of messages with destinations."""
         ci, dc = copy.stamp
         table = dict(dependency.in_the_clear(ci))
         for sender, count in dc.items():
@@ -105,7 +103,6 @@ class CiDc(ClockMember):
         return sorted(table.items())
 
     def log_facts(self) -> set[tuple[MessageId, int]]:
-        """Return the facts of CI."""
         return dependency.facts_of(self.ci)
 
     def log_size(self) -> int:

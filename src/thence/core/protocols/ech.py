@@ -186,7 +186,6 @@ class ECH(ClockMember):
         return self._merged(self.history)
 
     def context_of(self, copy: Copy) -> Elements:
-        """Return one delivered message and its history."""
         history: Elements = {}
         self._learn(history, copy)
         self._forget_in(history)
@@ -225,7 +224,6 @@ class ECH(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the elements of the stamp's log in the clear."""
         return dependency.in_the_clear(copy.stamp[0])
 
     def log_size(self) -> int:

@@ -74,7 +74,6 @@ class Epochs(Gossip):
     times: ClassVar[ThreeEpochs] = ThreeEpochs()
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start in epoch 0."""
         super().__init__(roster, process, label=label)
         self.epoch = 0
         self.ticks = 0

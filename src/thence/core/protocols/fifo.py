@@ -25,7 +25,6 @@ class Fifo(ClockMember):
     fields: ClassVar[dict[str, Shape]] = {"last": ByProcess(INT)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start with nothing sent."""
         super().__init__(roster, process, label=label)
         self.last: dict[int, int] = {}
 

@@ -74,7 +74,6 @@ class GossipReceiver(Receiver):
     }
 
     def __init__(self, roster: Roster, me: int, kinds: Mapping[str, Shape], times: Times, *, pairwise: bool) -> None:
-        """Start with nothing heard of any process."""
         super().__init__(roster, me)
         self.times, self.pairwise = times, pairwise
         self.heard = [NULL] * self.size
@@ -215,12 +214,10 @@ class GossipReceiver(Receiver):
     # Held copies say everything; keys and watches are worked out again.
 
     def dump(self, out: bytearray, size: int) -> None:
-        """Write the fields and the held copies in order of arrival."""
         super().dump(out, size)
         self._copies.write(list(self.held.values()), out, size)
 
     def load(self, reader: Reader) -> None:
-        """Read the fields and the held copies."""
         super().load(reader)
         self.held, self._keys, self._watch, self.arrivals = {}, set(), {}, 0
         copies = self._copies.read(reader)
@@ -232,11 +229,9 @@ class GossipReceiver(Receiver):
             self._hold(copy, self._unmet(copy) or [(copy.sender, NULL)])
 
     def freeze(self, rename: Rename) -> tuple[object, ...]:
-        """Freeze the fields and the held copies in order of arrival."""
         return super().freeze(rename), self._copies.freeze(list(self.held.values()), rename)
 
     def fork_into(self, twin: object) -> None:
-        """Copy the fields and the tables of held copies."""
         assert isinstance(twin, GossipReceiver)
         super().fork_into(twin)
         twin.held = self.held.copy()
@@ -256,7 +251,6 @@ class Gossip(Member):
     receiver: GossipReceiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start knowing of no event."""
         super().__init__(roster, process, label=label)
         self.receiver = self.alone(roster, self.me)
         self.gossip: list[MatrixRow] = [zeros(self.size)] * self.size

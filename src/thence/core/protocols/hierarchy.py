@@ -213,14 +213,12 @@ class Hierarchy(RelayingMember):
     # The member within is part of the state.
 
     def dump(self, out: bytearray, size: int) -> None:
-        """Append the fields, then the member within."""
         super().dump(out, size)
         INT.write(self.upper.count, out, size)
         self.upper.receiver.dump(out, size)
         self.upper.dump(out, size)
 
     def load(self, reader: Reader) -> None:
-        """Read the fields and the member within."""
         super().load(reader)
         self.upper.count = INT.read(reader)
         self.upper.receiver.load(reader)
@@ -230,11 +228,9 @@ class Hierarchy(RelayingMember):
             raise PeerError(f"snapshot whose relays before byte {reader.at} are not those held back")
 
     def freeze(self, rename: Rename) -> Hashable:
-        """Freeze the fields and the member within."""
         return super().freeze(rename), self.upper.state(rename)
 
     def fork_into(self, twin: Fielded) -> None:
-        """Copy the fields and fork the member within."""
         super().fork_into(twin)
         assert isinstance(twin, Hierarchy)
         twin.upper = self.upper.fork()

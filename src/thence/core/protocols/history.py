@@ -69,7 +69,6 @@ class History(ClockMember):
     fields: ClassVar[dict[str, Shape]] = {"pasts": Vector(_PastShape(), make=tuple)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start with an empty past of every process."""
         super().__init__(roster, process, label=label)
         self.pasts = (SenderHistory(),) * self.size
 

@@ -101,7 +101,6 @@ class KS(ClockMember):
         return self.log
 
     def context_of(self, copy: Copy) -> Log:
-        """Return one delivered message and its causes."""
         return self._learned(copy)
 
     def merge(self, *contexts: Log) -> Log:
@@ -136,11 +135,9 @@ class KS(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the entries of the stamp's log in the clear."""
         return dependency.in_the_clear(copy.stamp)
 
     def log_facts(self) -> set[tuple[MessageId, int]]:
-        """Return the facts of the log."""
         return dependency.facts_of(self.log)
 
     def log_size(self) -> int:

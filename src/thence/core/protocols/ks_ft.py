@@ -59,7 +59,6 @@ class KsFt(AckMember):
     fields: ClassVar[dict[str, Shape]] = {**AckMember.fields, "cast": ByProcess(INT), "log": Entries()}
 
     def begin(self) -> None:
-        """Start with an empty log."""
         self.cast: dict[int, int] = {}
         self.log = Log()
         alone = self.receiver.group == self.bit
@@ -102,7 +101,6 @@ class KsFt(AckMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the entries of the stamp's log in the clear."""
         return dependency.in_the_clear(copy.stamp[1])
 
     def group_facts(self, log: Log) -> int:
@@ -110,7 +108,6 @@ class KsFt(AckMember):
         return sum(bool(g & dests) for group in log.values() for _, dests in group for g in self.masks)
 
     def log_facts(self) -> set[tuple[MessageId, int]]:
-        """Return the facts of the log."""
         return dependency.facts_of(self.log)
 
     def log_size(self) -> int:

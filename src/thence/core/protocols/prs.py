@@ -52,7 +52,6 @@ class PRS(ClockMember):
     }
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start with no predecessors."""
         super().__init__(roster, process, label=label)
         self.before: LastCounts = {}
         self.elsewhere: LastCounts = {}
@@ -120,7 +119,6 @@ class PRS(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the messages with the destinations they stand under."""
         return by_message((*pair, d) for d, pairs in copy.stamp.items() for pair in pairs.items())
 
     def log_size(self) -> int:

@@ -209,7 +209,6 @@ class ClockReceiver(Receiver):
         self._shape.write(self._value(), out, size)
 
     def load(self, reader: Reader) -> None:
-        """Read the clock and the held copies."""
         self.delivered, self.abandoned, copies = self._shape.read(reader)
         self.size = len(self.delivered)
         self.held, self._keys, self._watch, self._forgone, self.arrivals = {}, set(), {}, {}, 0
@@ -227,13 +226,11 @@ class ClockReceiver(Receiver):
             self._hold(copy, number, left, forgone)
 
     def freeze(self, rename: Rename) -> tuple[object, ...]:
-        """Freeze the clock and the held copies in order of arrival."""
         frozen = self._shape.freeze(self._value(), rename)
         assert isinstance(frozen, tuple)
         return (*frozen, REMEMBERED.freeze(self.passed, rename)) if self.passed else frozen
 
     def fork_into(self, forked: object) -> None:
-        """Copy the clock and the tables of held copies."""
         assert isinstance(forked, ClockReceiver)
         forked.delivered = self.delivered[:]
         forked.held = self.held.copy()
@@ -250,7 +247,6 @@ class ClockMember(Member):
     receiver: ClockReceiver
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Build the receiver from the rule of the class."""
         super().__init__(roster, process, label=label)
         self.receiver = self.alone(roster, self.me)
 

@@ -45,7 +45,6 @@ class RelayingMember(ClockMember):
     }
 
     def __init__(self, roster: Roster, process: str | int, over: list[int], *, label: str | None = None) -> None:
-        """Take the coordinator of each process."""
         super().__init__(roster, process, label=label)
         self.over = over
         self.taken = [0] * self.size

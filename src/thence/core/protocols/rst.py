@@ -41,7 +41,6 @@ class RST(ClockMember):
     fields: ClassVar[dict[str, Shape]] = {"sent": MATRIX_SHAPE}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start with a matrix of zeros."""
         super().__init__(roster, process, label=label)
         self.sent: tuple[MatrixRow, ...] = ((0,) * self.size,) * self.size
 

@@ -48,7 +48,6 @@ class SerialMulticast(ClockMember):
     fields: ClassVar[dict[str, Shape]] = {"log": TOKEN}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start knowing of no send."""
         super().__init__(roster, process, label=label)
         self.log: MulticastToken = (0, (None,) * self.size)
 
@@ -117,7 +116,6 @@ class SerialMulticast(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the entries by message."""
         return by_message((*pair, d) for d, pair in enumerate(copy.stamp[1]) if pair is not None)
 
     def log_size(self) -> int:

@@ -46,7 +46,6 @@ class TimeReceiver(Receiver):
     }
 
     def __init__(self, roster: Roster, me: int) -> None:
-        """Start with nothing delivered."""
         super().__init__(roster, me)
         self.told: Time = (0,) * self.size
         self.delivered = [0] * self.size
@@ -112,7 +111,6 @@ class SES(Member):
     fields: ClassVar[dict[str, Shape]] = {"time": TIME, "latest": ByProcess(TIME)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start at time zero with nothing listed."""
         super().__init__(roster, process, label=label)
         self.receiver = TimeReceiver(roster, self.me)
         self.time: Time = (0,) * self.size

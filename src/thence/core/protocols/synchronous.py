@@ -33,7 +33,6 @@ class Synchronous(AcknowledgingMember):
     }
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start with no send waiting."""
         super().__init__(roster, process, label=label)
         self.waiting: list[tuple[int, int]] = []
         self.tickets = 0

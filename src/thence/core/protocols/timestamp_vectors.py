@@ -25,7 +25,6 @@ class PackedRow(Shape):
     """A timestamp for each position, in as many bits each as the largest needs; the width stands in front."""
 
     def write(self, value: MatrixRow, out: bytearray, size: int) -> None:
-        """Write the width and the row as one number."""
         out += _row_bytes(value)
 
     def read(self, reader: Reader) -> MatrixRow:
@@ -34,7 +33,6 @@ class PackedRow(Shape):
         return row
 
     def freeze(self, value: MatrixRow, rename: Rename) -> MatrixRow:
-        """Move the stamps along with their positions."""
         if rename is None:
             return tuple(value)
         moved = [NULL] * len(value)

@@ -39,7 +39,6 @@ class TwoHop(ClockMember):
     fields: ClassVar[dict[str, Shape]] = {"sent": Vector(ROW_SHAPE)}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Start knowing of no message."""
         super().__init__(roster, process, label=label)
         self.sent: list[MatrixRow] = [(0,) * self.size] * self.size
         """sent[i][k]: count of the latest message of i to k, as of i's latest message delivered here"""
@@ -83,7 +82,6 @@ class TwoHop(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        """Return the messages of both rows with the destinations named."""
         row, column = copy.stamp
         facts = [(copy.sender, count, d) for d, count in enumerate(row)]
         facts += [(sender, count, copy.destination) for sender, count in enumerate(column)]

@@ -24,7 +24,6 @@ class AnyOrder(Receiver):
     }
 
     def __init__(self, roster: Roster, me: int) -> None:
-        """Start with nothing delivered."""
         super().__init__(roster, me)
         self.upto = [0] * self.size
         self.beyond: list[dict[int, tuple[()]]] = [{} for _ in range(self.size)]

@@ -180,7 +180,6 @@ class CopyShape(Shape):
         self.names = tuple(kinds)
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
-        """Write the fields and the stamp."""
         copy: Copy = value
         put_kind(out, self.names, copy)
         for number in (copy.sender, copy.count, copy.source, copy.destination):
@@ -189,7 +188,6 @@ class CopyShape(Shape):
         self.kinds[copy.kind].write(copy.stamp, out, size)
 
     def read(self, reader: Reader) -> Copy:
-        """Read a copy with its stamp, by the shape of its kind."""
         kind, label = read_kind(reader, self.names)
         sender, count = PROCESS.read(reader), reader.varint()
         source, destination = PROCESS.read(reader), PROCESS.read(reader)

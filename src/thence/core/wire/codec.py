@@ -67,7 +67,6 @@ class _Added(Shape):
     """A yes or no that older bytes do not have: nothing is no, the byte 2 is yes. A flag must follow: it is 0 or 1."""
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
-        """Write a yes."""
         if value:
             out.append(2)
 
@@ -78,7 +77,6 @@ class _Added(Shape):
         return there
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
-        """Return it."""
         return bool(value)
 
 
@@ -139,7 +137,6 @@ class Optional(Shape):
             self.shape.write(value, out, size)
 
     def read(self, reader: Reader) -> Value:
-        """Read the flag and the value."""
         return self.shape.read(reader) if reader.flag() else None
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
@@ -162,7 +159,6 @@ class RecordShape(Shape):
         self.processes = [place for place, shape in enumerate(shapes) if type(shape) is _Process]
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
-        """Write the parts one after the other."""
         for shape, part in zip(self.shapes, value, strict=True):
             shape.write(part, out, size)
 
@@ -180,7 +176,6 @@ class RecordShape(Shape):
         return parts if self.make is None else self.make(*parts)
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
-        """Freeze each part by its own shape."""
         return tuple(shape.freeze(part, rename) for shape, part in zip(self.shapes, value, strict=True))
 
     def in_bits(self) -> Shape:
@@ -189,7 +184,6 @@ class RecordShape(Shape):
         return RecordShape(*shapes, make=self.make) if shapes != list(self.shapes) else self
 
     def fork(self, value: Value) -> Value:
-        """Fork each part by its own shape."""
         parts = tuple(shape.fork(part) for shape, part in zip(self.shapes, value, strict=True))
         return parts if self.make is None else self.make(*parts)
 
@@ -198,26 +192,21 @@ class Seq(Shape):
     """A list (or tuple) of any length in an order that matters."""
 
     def __init__(self, shape: Shape, *, make: type = list) -> None:
-        """Take the shape of the items and the type to build."""
         self.shape, self.make = shape, make
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
-        """Write the length and the items."""
         put_varint(out, len(value))
         for item in value:
             self.shape.write(item, out, size)
 
     def read(self, reader: Reader) -> Value:
-        """Read the length, then the items."""
         read = self.shape.read
         return self.make([read(reader) for _ in range(reader.length())])
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
-        """Freeze the items in order."""
         return tuple(self.shape.freeze(item, rename) for item in value)
 
     def fork(self, value: Value) -> Value:
-        """Fork each item by its shape."""
         return self.make(self.shape.fork(item) for item in value)
 
 
@@ -225,7 +214,6 @@ class Vector(Shape):
     """One value for each position; renaming moves the values along."""
 
     def __init__(self, shape: Shape, *, make: type = list) -> None:
-        """Take the shape of the values and the type to build."""
         self.shape, self.make = shape, make
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
@@ -240,7 +228,6 @@ class Vector(Shape):
             self.shape.write(() if isinstance(self.shape, Vector) else 0, out, size)
 
     def read(self, reader: Reader) -> Value:
-        """Read one value for each position of the roster."""
         size, shape = reader.size, self.shape
         if size > reader.end - reader.at:
             raise PeerError(f"a vector of {size} values cannot fit in {reader.end - reader.at} bytes")
@@ -276,7 +263,6 @@ class ByProcess(Shape):
     """A dict from position to value; its order of insertion does not count."""
 
     def __init__(self, shape: Shape) -> None:
-        """Take the shape of the values."""
         self.shape = shape
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
@@ -305,7 +291,6 @@ class ByProcess(Shape):
         return found
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
-        """Freeze as a set of pairs."""
         return frozenset((PROCESS.freeze(p, rename), self.shape.freeze(v, rename)) for p, v in value.items())
 
     def fork(self, value: Value) -> Value:
@@ -319,7 +304,6 @@ class ByCount(Shape):
     """A dict from a number to a value, written by ascending number as differences."""
 
     def __init__(self, shape: Shape) -> None:
-        """Take the shape of the values."""
         self.shape = shape
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
@@ -343,7 +327,6 @@ class ByCount(Shape):
         return found
 
     def freeze(self, value: Value, rename: Rename) -> Hashable:
-        """Freeze as pairs in order."""
         return tuple((count, self.shape.freeze(value[count], rename)) for count in sorted(value))
 
     def fork(self, value: Value) -> Value:

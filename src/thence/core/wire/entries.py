@@ -38,10 +38,8 @@ class EntriesInBits(Entries):
     """A dependency log as wire version 2 has it."""
 
     def write(self, value: Log, out: bytearray, size: int) -> None:
-        """Write the entries in bits."""
         bits.write_log(value if isinstance(value, Log) else Log(value), out, size)
 
     def read(self, reader: Reader) -> Log:
-        """Read them, or say what is wrong with them."""
         log: Log = bits.read_log_bits(reader)
         return log

@@ -46,7 +46,6 @@ class Flying:
     __slots__ = ("copy", "ids")
 
     def __init__(self, copy: Copy) -> None:
-        """Wrap a copy."""
         self.copy = copy
         self.ids: dict[Perm, int] = {}
 

@@ -35,7 +35,6 @@ class Stamps(Observer):
     """Watches the numbers in stamps and counts how often a process enters a new epoch."""
 
     def __init__(self) -> None:
-        """Have seen nothing yet."""
         self.largest = self.longest = self.entered = 0
         self._epochs: dict[int, int] = {}
 

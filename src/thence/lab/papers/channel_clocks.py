@@ -50,7 +50,6 @@ class ChannelReceiver(Receiver):
     fields: ClassVar[dict[str, Shape]] = {"deliv": Vector(INT), "got": Vector(INT), "held": Seq(CopyShape(CLOCK_KINDS))}
 
     def __init__(self, roster: Roster, me: int) -> None:
-        """Start with nothing delivered."""
         super().__init__(roster, me)
         self.deliv = [NULL] * self.size
         self.got = [0] * self.size

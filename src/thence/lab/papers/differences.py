@@ -39,13 +39,11 @@ class Places(Shape):
     """Places in a list, as a bit for each up to the last: which entries of the stamp before are gone."""
 
     def write(self, value: int, out: bytearray, size: int) -> None:
-        """Write the length in bytes, then the bits."""
         data = value.to_bytes((value.bit_length() + 7) // 8, "little")
         put_varint(out, len(data))
         out += data
 
     def read(self, reader: Reader) -> int:
-        """Read them in their shortest form."""
         data = reader.take(reader.length())
         if data and not data[-1]:
             raise PeerError(f"places before byte {reader.at} end with an empty byte")
@@ -73,7 +71,6 @@ class KSDifferences(KS):
     fields: ClassVar[dict[str, Shape]] = {**KS.fields, "sent_last": LAST, "received_last": LAST}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None, explicit: bool = False) -> None:
-        """Start with nothing sent or received on any link."""
         super().__init__(roster, process, label=label, explicit=explicit)
         self.sent_last: dict[int, tuple[int, Log]] = {}
         self.received_last: dict[int, tuple[int, Log]] = {}
@@ -116,7 +113,6 @@ class KSDifferences(KS):
         return super()._delivered(replace(copy, stamp=copy.stamp[1]))
 
     def context_of(self, copy: Copy) -> Log:
-        """Return one delivered message and its causes."""
         return super().context_of(replace(copy, stamp=copy.stamp[1]))
 
     @classmethod

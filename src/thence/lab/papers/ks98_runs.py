@@ -108,7 +108,6 @@ class LargestStamps(Observer):
     """Keeps the most entries on a copy to a destination, and the most entries and facts on a hop."""
 
     def __init__(self) -> None:
-        """Have seen nothing yet."""
         self.entries = self.hops = self.hop_facts = 0
 
     def begin(self, simulation: Simulation) -> None:

@@ -50,7 +50,6 @@ class ACausalCarry(ACausal):
     transitive: ClassVar[bool] = True
 
     def begin(self) -> None:
-        """Start with nothing at risk."""
         super().begin()
         self.risky: list[DesignCopy] = []
 

@@ -75,14 +75,12 @@ class Causes(Observer):
     """Follows the run and tells, for each copy, when it was free."""
 
     def __init__(self) -> None:
-        """Start with an empty past."""
         self.early = 0
         """deliveries before a cause"""
         self.orders: dict[str | None, _Order] = {}
         self._free: dict[tuple[str | None, int, int, int], float] = {}
 
     def begin(self, simulation: Simulation) -> None:
-        """Take the number of processes."""
         self.size = len(simulation.roster)
 
     def sent(self, now: float, process: int, sent: Sent, asked: float) -> None:

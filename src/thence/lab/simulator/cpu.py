@@ -51,7 +51,6 @@ class CpuClock:
     """Times the members of one run; hand `members` to the simulation."""
 
     def __init__(self, members: Sequence[Member]) -> None:
-        """Wrap the members."""
         self.times: dict[str, array[int]] = {operation: array("q") for operation in OPERATIONS}
         self.idle = _idle()
         self.members: list[Member] = [cast(Member, Timed(member, self.times)) for member in members]

@@ -44,7 +44,6 @@ class StampMeasure:
     """Measures stamps; several observers of one run share one. Copies of a message with one stamp are measured once."""
 
     def __init__(self) -> None:
-        """Start with nothing measured."""
         self._found: dict[tuple[str | None, int, int], tuple[Stamp, Size]] = {}
 
     def of(self, member: Member, copy: Copy) -> Size:
@@ -113,7 +112,6 @@ class Meter(Observer):
         self._count = 0
 
     def begin(self, simulation: Simulation) -> None:
-        """Divide the messages after the warm-up into batches."""
         self.members = simulation.members
         total = simulation.scenario.messages
         self._skip = int(total * self.warmup)

@@ -14,7 +14,6 @@ class Streams:
     """The streams of one seed."""
 
     def __init__(self, seed: int) -> None:
-        """Derive a stream for each purpose."""
         self.seed = seed
         self.times = self.of("times")
         """when processes ask to send, and which of them"""

@@ -28,7 +28,6 @@ class RunRecorder(Recorder, Observer):
     """Records a simulation; `stamps` adds the dependencies of each copy in the clear."""
 
     def __init__(self, *, stamps: bool = False, sizes: StampMeasure | None = None) -> None:
-        """Keep nothing yet."""
         self.stamps, self.sizes = stamps, sizes or StampMeasure()
         self._here: dict[tuple[str | None, int, int, int], CopyRow | None] = {}
         """by message and destination, what arrived: what its delivery will say, None once that is said"""
@@ -36,7 +35,6 @@ class RunRecorder(Recorder, Observer):
         """by id of the copy its number; a copy under way is held, so that its id is not given to another"""
 
     def begin(self, simulation: Simulation) -> None:
-        """Take names from the run."""
         super().__init__(simulation.outcome.run, simulation.roster)
         self.members = simulation.members
         self._links = defaultdict[int, list[int]](lambda: [0] * len(self.roster))
@@ -132,11 +130,9 @@ class ArrivalRecorder(Observer):
     """Keeps one row for each copy that arrives at a destination of its message, with its stamp on the wire."""
 
     def __init__(self) -> None:
-        """Keep nothing yet."""
         self.rows: list[tuple[str, str, int, str, str, bytes]] = []
 
     def begin(self, simulation: Simulation) -> None:
-        """Take names from the run."""
         self.run, self.roster, self.members = simulation.outcome.run, simulation.roster, simulation.members
         self._arrivals = [0] * len(simulation.roster)
 

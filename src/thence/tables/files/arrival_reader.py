@@ -239,7 +239,6 @@ class WholeTable(ArrowTable):
     """Rows that were read whole: the rule reads numbers and moments from texts of CSV, which come out as they were."""
 
     def __init__(self, arrivals: ArrivalTable, columns: Columns) -> None:
-        """Take rows."""
         super().__init__(arrivals.table)
         texts = (columns.message, columns.cause, columns.sender, *columns.key)
         numbers = (columns.arrival, columns.time) if arrivals.kind in SEPARATED else ()

@@ -186,13 +186,11 @@ class ArrowTable(InputTable):
         self.names = list(self._table.column_names)
 
     def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-        """Return some of its columns."""
         wanted = [name for name in dict.fromkeys(names) if name in self.names]
         _refuse_doubled(self.names, wanted)
         return without_views(self._table.select(wanted))
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
-        """Return rows with added columns."""
         import pyarrow as pa
 
         rows = without_views(self._table).take(places)
@@ -202,7 +200,6 @@ class ArrowTable(InputTable):
         return self.made(pa.Table.from_arrays([*rows.columns, *added.columns], schema=schema))
 
     def made(self, table: pa.Table) -> Any:
-        """Return a Table, a batch or a reader, as one was given."""
         import pyarrow as pa
 
         if self._out is pa.Table:
@@ -217,7 +214,6 @@ class PandasTable(InputTable):
     """A pandas frame: its index and its columns of arbitrary objects stay what they are."""
 
     def __init__(self, frame: Any) -> None:
-        """Take a frame."""
         self._frame = frame
         self.names = [str(name) for name in frame.columns]
 
@@ -259,23 +255,19 @@ class PolarsTable(InputTable):
     """A Polars DataFrame or LazyFrame as input."""
 
     def __init__(self, frame: Any) -> None:
-        """Take a frame."""
         self._frame = frame
         self.names = list(frame.columns)
 
     def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-        """Return some of its columns."""
         import pyarrow as pa
 
         wanted = [name for name in dict.fromkeys(names) if name in self.names]
         return without_views(pa.RecordBatchReader.from_stream(self._frame.select(wanted)).read_all())
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
-        """Return rows with added columns."""
         return self._frame[places.to_numpy()].hstack(self.made(added))
 
     def made(self, table: pa.Table) -> Any:
-        """Return the result as a Polars DataFrame."""
         import polars as pl
 
         return pl.from_arrow(table)
@@ -285,12 +277,10 @@ class DictTable(InputTable):
     """A list of dicts, one for each row; a column that a dict lacks is null there."""
 
     def __init__(self, rows: Sequence[Any]) -> None:
-        """Take rows."""
         self.rows = rows
         self.names = list(dict.fromkeys(name for row in rows for name in row))
 
     def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-        """Return some of the columns."""
         import pyarrow as pa
 
         wanted = [name for name in dict.fromkeys(names) if name in self.names]
@@ -298,11 +288,9 @@ class DictTable(InputTable):
         return pa.table({name: _column(name, [row.get(name) for row in self.rows], kinds.get(name)) for name in wanted})
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
-        """Return rows with added columns, as new dicts."""
         return [{**self.rows[place], **more} for place, more in zip(places.to_pylist(), added.to_pylist(), strict=True)]
 
     def made(self, table: pa.Table) -> Any:
-        """Return the result as a list of dicts."""
         return table.to_pylist()
 
 

@@ -57,7 +57,6 @@ class Recorder:
     """The rows of a run, and of its hops."""
 
     def __init__(self, run: str, roster: Roster) -> None:
-        """Start without any."""
         self.roster = roster
         self.event_rows, self.hop_rows = EventRows(run, roster), HopRows(f"{run}{HOPS}", roster)
         self._note = self.event_rows.kept.append
@@ -94,7 +93,6 @@ class EventRows:
     """The rows of one run, in the order in which they happened."""
 
     def __init__(self, run: str, roster: Roster) -> None:
-        """Start without any."""
         self.run, self.roster = run, roster
         self.kept: list[Kept] = []
         self.places: list[int] = []
@@ -162,7 +160,6 @@ class HopRows(EventRows):
     """The rows of hops: six items of one flat list for each, because the collector does not look into numbers."""
 
     def __init__(self, run: str, roster: Roster) -> None:
-        """Start without any."""
         super().__init__(run, roster)
         self.flat: list[Any] = []
         """time, label, source, destination, number on the link, and what the hop says in the clear, if that is kept.
@@ -190,7 +187,6 @@ class HopRows(EventRows):
                 yield now, destination, "receive", name, label, 0, copy
 
     def take(self, roster: Roster) -> list[Event]:
-        """Return the rows since the last call, which were given places, and keep them no longer."""
         found = super().take(roster) if self.flat else []
         self.flat.clear()
         return found

@@ -24,7 +24,6 @@ class DuckTable(InputTable):
     """A DuckDB relation; what comes out is a relation of the same connection."""
 
     def __init__(self, relation: Any) -> None:
-        """Run its query."""
         self._relation = relation
         kinds = [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
         texts = any(_AS_TEXT.search(kind) for _, kind in kinds)
@@ -34,11 +33,9 @@ class DuckTable(InputTable):
         self.names = self._rows.names
 
     def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-        """Return some of its columns."""
         return self._rows.arrow(names, types)
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
-        """Return rows with added columns."""
         own = [_cast(name, kind) for name, kind in self._kinds]
         rows = self.made(self._rows.taken(places, added))
         return rows.project(", ".join([*own, *map(_quoted, added.column_names)]))
@@ -61,22 +58,18 @@ class IbisTable(InputTable):
     """An Ibis table of any backend; what comes out is a memtable with the types of the table."""
 
     def __init__(self, table: Any) -> None:
-        """Run its query."""
         self._rows, self._kinds = ArrowTable(table), dict(table.schema().items())
         self.names = self._rows.names
 
     def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-        """Return some of its columns."""
         return self._rows.arrow(names, types)
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
-        """Return rows with added columns."""
         made = self.made(self._rows.taken(places, added))
         found = made.schema()
         return made.cast({name: kind for name, kind in self._kinds.items() if found[name] != kind})
 
     def made(self, table: pa.Table) -> Any:
-        """Return the result as a memtable of Ibis."""
         return sys.modules["ibis"].memtable(table)  # loaded, since the caller has a table of it
 
 
@@ -84,7 +77,6 @@ class NarwhalsTable(InputTable):
     """A Narwhals frame: the frame inside it does the work, and what comes out is wrapped again."""
 
     def __init__(self, frame: Any) -> None:
-        """Look inside."""
         native = frame.to_native()
         inner = input_table(native)
         if inner is None:
@@ -96,13 +88,10 @@ class NarwhalsTable(InputTable):
         self._wrap = next(module.from_native for module in modules if hasattr(module, "from_native"))
 
     def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-        """Return some of its columns."""
         return self._inner.arrow(names, types)
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
-        """Return rows with added columns."""
         return self._wrap(self._inner.taken(places, added), eager_only=True)
 
     def made(self, table: pa.Table) -> Any:
-        """Return the result as a frame of Narwhals."""
         return self._wrap(self._inner.made(table), eager_only=True)

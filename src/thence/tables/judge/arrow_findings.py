@@ -51,7 +51,6 @@ class ArrowFindings(Findings):
         self.tagged, self._events = tagged, events
 
     def counts(self) -> Iterator[tuple[str, Mapping[str, int]]]:
-        """Yield the sums and counts of each run, by name."""
         counted = self.tagged.group_by(["run", "tag"]).aggregate([([], "count_all"), *((name, "sum") for name in SUMS)])
         found: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(SUMS, 0))
         for row in counted.to_pylist():
@@ -63,7 +62,6 @@ class ArrowFindings(Findings):
         yield from sorted(found.items())
 
     def rows(self, name: ListName) -> Iterator[FindingRow]:
-        """Yield the rows of a list, sorted."""
         found = self.listed(name)
         order = _null_first(found.select(SORTED_BY[name]))
         for start in range(0, len(order), FINDINGS_BATCH):
@@ -81,7 +79,6 @@ class ArrowFindings(Findings):
         return pa.table([found.column(CALLED.get(c, c)) for c in COLUMNS[name]], names=list(COLUMNS[name]))
 
     def paths(self, violations: Sequence[FindingRow]) -> dict[ViolationKey, list[PathStep]]:
-        """Return the causal paths that prove some violations."""
         runs: dict[str, list[FindingRow]] = defaultdict(list)
         for row in violations:
             runs[str(row["run"])].append(row)
@@ -94,13 +91,10 @@ class ArrowFindings(Findings):
         return found
 
     def events(self, run: str, messages: Iterable[str]) -> list[Event]:
-        """Return the rows of a run that name some messages."""
         return events_of(self._events.of_messages(run, pa.array(sorted(messages), pa.string())))
 
     def runs_in(self, files: Iterable[str]) -> set[str]:
-        """Return the runs that have rows in some files."""
         return self._events.runs_in(files)
 
     def close(self) -> None:
-        """Release the events behind the findings."""
         self._events.close()

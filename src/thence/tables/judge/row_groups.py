@@ -55,11 +55,9 @@ class RowGroup(StoredRows):
         return self.place.rows
 
     def load(self) -> pa.Table:
-        """Read it from its file."""
         return read_groups([self.place])
 
     def files(self) -> set[str]:
-        """Return the one file it is in."""
         return {self.place.file}
 
     def sends(self, names: pa.Array) -> dict[str, int]:

@@ -48,7 +48,6 @@ class Scratch:
     """A folder of files, each with one table, sorted by run."""
 
     def __init__(self) -> None:
-        """Make the folder."""
         self._folder = tempfile.TemporaryDirectory(prefix="thence-audit-")
         self.stored: list[TableRows] = []
         self._written = 0

@@ -133,7 +133,6 @@ class SparkFindings(Findings):
         return self.tagged.where(chosen).select(*columns)
 
     def counts(self) -> Iterator[tuple[str, Mapping[str, int]]]:
-        """Yield the sums and counts of each run, by name."""
         yield from ((row["run"], row) for row in self._counted() if row["run"] is not None)
 
     def _counted(self) -> list[dict[str, Any]]:
@@ -142,14 +141,12 @@ class SparkFindings(Findings):
         return self._counts
 
     def lost_in(self) -> set[str | None]:
-        """Return the files of rows whose run cannot be read; None stands for an unknown file."""
         if all(row["run"] is not None for row in self._counted()):
             return set()
         lost = self.tagged.where(F.col("run").isNull() & (F.col("tag") == findings.QUARANTINE))
         return {row["file"] for row in lost.select("file").distinct().toLocalIterator()}
 
     def rows(self, name: ListName) -> Iterator[base.FindingRow]:
-        """Yield the rows of a list, sorted."""
         total = sum(row[tag] for row in self._counted() for tag in (*TAGS.values(), ABSENT))
         if total <= ONE_JOB_ROWS:
             yield from self._all()[name]
@@ -174,7 +171,6 @@ class SparkFindings(Findings):
         return self._few
 
     def paths(self, violations: Sequence[base.FindingRow]) -> dict[ViolationKey, list[PathStep]]:
-        """Return the causal paths that prove some violations."""
         names = COLUMNS["violations"]
         ddl = ", ".join(f"{name} string" for name in names)
         asked = self.frame.sparkSession.createDataFrame([tuple(row[n] for n in names) for row in violations], ddl)
@@ -186,18 +182,15 @@ class SparkFindings(Findings):
         return paths(self.frame, violations, self._windowed)
 
     def events(self, run: str, messages: Iterable[str]) -> list[Event]:
-        """Return the rows of a run that name some messages."""
         here = (F.col("run") == run) & F.col("message").isin(*messages)
         return events_of(completed(self.frame.where(here).toArrow()))
 
     def runs_in(self, files: Iterable[str]) -> set[str]:
-        """Return the runs that have rows in some files."""
         names = list(files)
         rows = self.frame.where(F.col("file").isin(*names) & F.col("run").isNotNull()).select("run").distinct()
         return {row["run"] for row in rows.toLocalIterator()}
 
     def close(self) -> None:
-        """Unpersist the frames behind the result."""
         for frame in self._persisted:
             frame.unpersist()
         self._persisted.clear()
