@@ -70,7 +70,8 @@ def test_avro_as_a_table(spark: Any) -> None:
 
 
 def test_events_as_a_table(spark: Any) -> None:
-    texts = [json.dumps(line["value"]) for line in lines("cloudevents")] + ['{"id": 7, "source": ""}', "{}"]
+    odd = ['{"id": 7, "source": ""}', "{}", "[1]", "no JSON"]
+    texts = [json.dumps(line["value"]) for line in lines("cloudevents")] + odd
     found = sources.from_cloudevents(spark.createDataFrame([(text,) for text in texts], "value string"))
     columns = [*COLUMNS, "type", "trace", "span"]
     assert told(found.collect(), columns) == told([from_cloudevent(text) for text in texts], columns)

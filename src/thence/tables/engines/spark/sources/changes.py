@@ -22,7 +22,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from thence.core.model.plain import Field, Fields, Row
 from thence.errors import MisuseError
 from thence.tables.engines.spark.sources.kafka import arrival
-from thence.tables.engines.spark.sources.together import ARRIVAL, beside
+from thence.tables.engines.spark.sources.together import ARRIVAL, beside, need_column, one_by_one, plain_value
 from thence.tables.sources import Record, from_change
 from thence.tables.sources import from_changes as plain
 from thence.tables.sources.avro import Schemas
@@ -86,8 +86,7 @@ def from_changes(
 
 def _refuse(records: DataFrame, order: str, whole: bool) -> None:
     check_order(order)
-    if "value" not in records.columns:
-        raise MisuseError(f"no column 'value'; the table has {', '.join(records.columns)}")
+    need_column(records, "value")
     taken = [name for name in (*ADDED.names, "arrival") if name in records.columns]
     if taken:
         raise MisuseError(f"column {', '.join(taken)} is one that this adds; rename or drop it first")
@@ -107,16 +106,13 @@ def _refuse(records: DataFrame, order: str, whole: bool) -> None:
         raise MisuseError("order='commit' in a stream needs the columns topic, partition and offset of the records")
 
 
-def _one_by_one(records: DataFrame, options: Fields) -> DataFrame:
+def _one_by_one(records: DataFrame, options: Row) -> DataFrame:
     given = [name for name in _READ if name in records.columns]
-    plain_options = dict(options)
 
-    def read(*values: Field) -> tuple[Field, ...]:
-        row = from_change(Record(**dict(zip(given, map(_plain, values), strict=True))), **plain_options)
-        return tuple(row[name] for name in ADDED.names)  # type: ignore[literal-required]
+    def read(*values: Field) -> list[Fields]:
+        return [from_change(Record(**dict(zip(given, values, strict=True))), **options)]
 
-    row = F.udf(read, ADDED)(*given)
-    return records.withColumn("__thence", row).select(*records.columns, "__thence.*")
+    return one_by_one(records, given, read, ADDED, records.columns)
 
 
 def _together(records: DataFrame, options: Fields) -> DataFrame:
@@ -131,7 +127,7 @@ def _together(records: DataFrame, options: Fields) -> DataFrame:
 
 def _server(given: list[str], schemas: Schemas | None) -> Callable[..., str | None]:
     def server(*values: Field) -> str | None:
-        record = Record(**dict(zip(given, map(_plain, values), strict=True)))
+        record = Record(**dict(zip(given, map(plain_value, values), strict=True)))
         return from_change(record, order="transaction", schemas=schemas)["destination"]
 
     return server
@@ -151,10 +147,6 @@ def _grouped(given: list[str], options: Row) -> Callable[[pa.Table], pa.Table]:
 
     together.__annotations__ = {"table": pyarrow.Table, "return": pyarrow.Table}
     return together
-
-
-def _plain(value: Field) -> Field:
-    return bytes(value) if isinstance(value, bytearray) else value
 
 
 def check_commit_order(ordered: DataFrame, function: str) -> int | str | None:

@@ -1,22 +1,22 @@
 """OTLP spans as a DataFrame of arrivals, their orphans, and their clocks.
 
-Invariant: Row for row what `thence.sources.from_spans` gives; `orphans` and `skews` are those of the plain form, as
-joins. JSON is read by expressions, protobuf by the plain function in the workers. An export that cannot be read gives
-one row of kind `unreadable`, and no row is lost without a word.
+Invariant: `thence.sources.from_spans` reads every export, in the workers; `orphans` and `skews` are those of the plain
+form, as joins. An export that cannot be read gives one row of kind `unreadable`, and no row is lost without a word.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from thence.core.model.plain import Field
+from thence.core.model.plain import Fields
 from thence.errors import MisuseError
-from thence.tables.engines.spark.sources.together import ARRIVAL
-from thence.tables.sources.otlp import NO_EXPORT
+from thence.tables.engines.spark.deliver import column
+from thence.tables.engines.spark.sources.together import ARRIVAL, need_column, one_by_one
 from thence.tables.sources.otlp import from_spans as plain
 
 SPAN = StructType(
@@ -27,13 +27,6 @@ SPAN = StructType(
         StructField("links", ArrayType(StringType())),
     ]
 )
-_RESOURCES = (
-    "array<struct<"
-    "resource struct<attributes array<struct<key string, value struct<stringValue string>>>>, "
-    "scopeSpans array<struct<spans array<struct<traceId string, spanId string, parentSpanId string, name string, "
-    "startTimeUnixNano string, links array<struct<traceId string, spanId string>>>>>>>>"
-)
-_EXPORT = f"resourceSpans {_RESOURCES}, __corrupt string"
 
 
 def from_spans(
@@ -51,73 +44,14 @@ def from_spans(
         format: `json` or `protobuf`; protobuf needs the extra `otlp`.
         destination: the destination of every span; the trace id if not given.
     """
-    if value not in records.columns:
-        raise MisuseError(f"no column {value!r}; the table has {', '.join(records.columns)}")
-    rest = [f"`{name}`" for name in records.columns if name != value]
-    if format == "protobuf":
-        return _by_function(records, value, rest, destination)
-    text = F.col(f"`{value}`").cast("string")
-    export = F.from_json(text, _EXPORT, {"columnNameOfCorruptRecord": "__corrupt"})
-    readable = F.coalesce(F.ltrim(text).startswith("{") & export["__corrupt"].isNull(), F.lit(False))
-    # An export that cannot be read is one of one span without ids.
-    nothing = F.from_json(F.lit('[{"scopeSpans": [{"spans": [{}]}]}]'), _RESOURCES)
-    found = F.when(readable, export["resourceSpans"]).otherwise(nothing)
-    exports = records.select(*rest, F.when(~readable, F.lit(NO_EXPORT)).alias("__why"), found.alias("__resources"))
-    resources = exports.select(*rest, "__why", F.explode("__resources").alias("__resource"))
-    attributes = F.filter(F.col("__resource.resource.attributes"), lambda each: each["key"] == "service.name")
-    service = F.try_element_at(attributes, F.lit(1))["value"]["stringValue"]
-    scopes = resources.select(
-        *rest, "__why", service.alias("sender"), F.explode("__resource.scopeSpans").alias("__scope")
-    )
-    spans = scopes.select(*rest, "__why", "sender", F.explode("__scope.spans").alias("__span"))
-    return _rows(spans, rest, destination)
+    need_column(records, value)
+    if format == "json":
+        records = records.withColumn(value, column(value).cast("string"))
 
+    def read(export: str | bytes | None) -> Iterable[Fields]:
+        return plain(b"\xff" if export is None else export, destination=destination)  # null is not an export
 
-def _by_function(records: DataFrame, value: str, rest: list[str], destination: str | None) -> DataFrame:
-    def read(data: bytes | None) -> list[tuple[Field, ...]]:
-        rows = plain(b"\xff" if data is None else bytes(data), destination=destination)  # null is not an export
-        return [tuple(row[name] for name in SPAN.names) for row in rows]  # type: ignore[literal-required]
-
-    spans = F.udf(read, ArrayType(SPAN), useArrow=False)(F.col(f"`{value}`"))  # else Spark reads type hints, and warns
-    return records.select(*rest, F.explode(spans).alias("__row")).select(*rest, "__row.*")
-
-
-def _rows(spans: DataFrame, rest: list[str], destination: str | None) -> DataFrame:
-    trace, own, parent = (_id(F.col(f"__span.{name}")) for name in ("traceId", "spanId", "parentSpanId"))
-    links = F.transform(
-        F.coalesce(F.col("__span.links"), F.array().cast("array<struct<traceId string, spanId string>>")),
-        lambda link: F.struct(_id(link["traceId"]).alias("t"), _id(link["spanId"]).alias("s")),
-    )
-    linked = F.filter(links, lambda link: ~((link["t"] == trace) & (link["s"] == own)))
-    here = F.lit(True) if destination else None
-    waited = F.filter(linked, lambda link: here if here is not None else link["t"] == trace)
-    apart = F.filter(linked, lambda link: F.lit(False) if here is not None else link["t"] != trace)
-    parents = F.when(parent != "", F.array(F.concat_ws("/", trace, parent))).otherwise(F.array().cast("array<string>"))
-    known = (trace != "") & (own != "")
-    return spans.select(
-        *rest,
-        F.lit(None).cast("string").alias("run"),
-        (F.lit(destination) if destination else F.nullif(trace, F.lit(""))).alias("destination"),
-        F.when(known, F.concat_ws("/", trace, own)).alias("message"),
-        "sender",
-        (F.col("__span.startTimeUnixNano").try_cast("decimal(38,0)").cast("double") / 1e9).alias("time"),
-        F.array_distinct(F.concat(parents, F.transform(waited, _name))).alias("depends_on"),
-        F.when(known, F.lit("span")).otherwise(F.lit("unreadable")).alias("kind"),
-        F.when(~known, F.coalesce("__why", F.lit("no trace id or no span id"))).alias("note"),
-        F.col("__span.name").alias("name"),
-        F.nullif(trace, F.lit("")).alias("trace"),
-        F.transform(apart, _name).alias("links"),
-    )
-
-
-def _id(value: Column) -> Column:
-    """Return an id as lower-case hex; one of zeros, or none, is the empty text."""
-    found = F.lower(F.coalesce(value, F.lit("")))
-    return F.when(F.regexp_replace(found, "0", "") == "", F.lit("")).otherwise(found)
-
-
-def _name(link: Column) -> Column:
-    return F.concat_ws("/", link["t"], link["s"])
+    return one_by_one(records, [value], read, SPAN, [name for name in records.columns if name != value])
 
 
 def orphans(spans: DataFrame) -> DataFrame:
