@@ -100,6 +100,8 @@ class Member(Fielded, abc.ABC):
     """the number that stands for the protocol on the wire; never reused"""
     kinds: ClassVar[dict[str, Shape]]
     """shape of the stamp for each kind of copy; the first is the message itself"""
+    entry_bytes: ClassVar[int] = 4
+    """bytes of an entry as papers count them: a timestamp (4), and a process id (2) where it says whose"""
     pairwise: ClassVar[bool] = False
     """whether causes are numbered per pair of processes"""
     grows: ClassVar[bool] = False
@@ -190,7 +192,8 @@ class Member(Fielded, abc.ABC):
         Args:
             copy: a copy that this protocol stamped.
         """
-        return None
+        found = cls.dependencies(copy)
+        return None if found is None else sum(mask.bit_count() for _, mask in found)
 
     @classmethod
     def paper_bytes(cls, copy: Copy) -> int:
@@ -199,7 +202,7 @@ class Member(Fielded, abc.ABC):
         Args:
             copy: a copy that this protocol stamped.
         """
-        return 4 * cls.entries(copy)
+        return cls.entry_bytes * cls.entries(copy)
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]] | None:

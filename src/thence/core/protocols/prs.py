@@ -44,6 +44,7 @@ class PRS(ClockMember):
 
     name = "prs"
     code = 7
+    entry_bytes = 6  # a sender and a timestamp
     grows = True
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: ByProcess(ByProcess(INT))}
     fields: ClassVar[dict[str, Shape]] = {
@@ -106,16 +107,6 @@ class PRS(ClockMember):
     def entries(cls, copy: Copy) -> int:
         """Count the pairs of destination and predecessor."""
         return sum(map(len, copy.stamp.values()))
-
-    @classmethod
-    def facts(cls, copy: Copy) -> int:
-        """Each pair stands under one destination."""
-        return cls.entries(copy)
-
-    @classmethod
-    def paper_bytes(cls, copy: Copy) -> int:
-        """A sender (2) and a timestamp (4) for each pair."""
-        return 6 * cls.entries(copy)
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:

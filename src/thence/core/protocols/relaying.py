@@ -36,6 +36,7 @@ class RelayingMember(ClockMember):
     """A member with a coordinator, perhaps itself one."""
 
     cannot_abandon = "messages come by way of a coordinator, which must be there"
+    entry_bytes = 6  # a sender and a timestamp
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: Optional(PAIR), REQUEST: NOTHING}
     fields: ClassVar[dict[str, Shape]] = {
         "over": Vector(PROCESS),
@@ -140,16 +141,6 @@ class RelayingMember(ClockMember):
     def entries(cls, copy: Copy) -> int:
         """Count the message before; the first has none, and a request carries nothing."""
         return int(copy.kind == MESSAGE and copy.stamp is not None)
-
-    @classmethod
-    def facts(cls, copy: Copy) -> int | None:
-        """One message that comes here."""
-        return cls.entries(copy)
-
-    @classmethod
-    def paper_bytes(cls, copy: Copy) -> int:
-        """A sender (2) and a timestamp (4)."""
-        return 6 * cls.entries(copy)
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]] | None:

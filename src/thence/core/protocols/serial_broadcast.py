@@ -41,6 +41,7 @@ class SerialBroadcast(ClockMember):
 
     name = "serial-broadcast"
     code = 30
+    entry_bytes = 6  # a sender and a timestamp
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: PREVIOUS}
     tokens: ClassVar[Shape] = RecordShape(PAIR, PREVIOUS)
 
@@ -88,16 +89,6 @@ class SerialBroadcast(ClockMember):
     def entries(cls, copy: Copy) -> int:
         """Count the one entry; the first broadcast has none."""
         return int(copy.stamp is not None)
-
-    @classmethod
-    def facts(cls, copy: Copy) -> int:
-        """One message that comes here."""
-        return cls.entries(copy)
-
-    @classmethod
-    def paper_bytes(cls, copy: Copy) -> int:
-        """A sender (2) and a timestamp (4)."""
-        return 6 * cls.entries(copy)
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:

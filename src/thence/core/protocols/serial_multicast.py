@@ -43,6 +43,7 @@ class SerialMulticast(ClockMember):
 
     name = "serial-multicast"
     code = 31
+    entry_bytes = 6  # a sender and a timestamp
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: TOKEN}
     tokens: ClassVar[Shape] = TOKEN
     fields: ClassVar[dict[str, Shape]] = {"log": TOKEN}
@@ -103,16 +104,6 @@ class SerialMulticast(ClockMember):
     def entries(cls, copy: Copy) -> int:
         """Count an entry for each process."""
         return len(copy.stamp[1])
-
-    @classmethod
-    def facts(cls, copy: Copy) -> int:
-        """Count the processes to which anything was sent."""
-        return sum(pair is not None for pair in copy.stamp[1])
-
-    @classmethod
-    def paper_bytes(cls, copy: Copy) -> int:
-        """Each entry a sender (2) and a timestamp (4)."""
-        return 6 * cls.entries(copy)
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:

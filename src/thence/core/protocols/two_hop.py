@@ -76,11 +76,6 @@ class TwoHop(ClockMember):
         return 2 * len(copy.stamp[0])
 
     @classmethod
-    def facts(cls, copy: Copy) -> int:
-        """Count the pairs (message, destination) there are."""
-        return sum(mask.bit_count() for _, mask in cls.dependencies(copy))
-
-    @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
         row, column = copy.stamp
         facts = [(copy.sender, count, d) for d, count in enumerate(row)]
