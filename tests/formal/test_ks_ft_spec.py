@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from support import formal_models as models
 from support.explored import explored_states
 
-from thence.lab.formal import models, tlc
+from thence.lab.formal import tlc
 from thence.lab.formal.tlc import check
 
 ERRATUM_20 = ((1, [3]), (1, [2]), (2, [3]))

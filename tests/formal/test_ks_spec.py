@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from support import formal_models as models
 
 from thence.lab.explorer.search import explore
 from thence.lab.explorer.setting import Setting
-from thence.lab.formal import models, tlc
+from thence.lab.formal import tlc
 from thence.lab.formal.tlc import check
 
 ORDERLY = frozenset({"causal order", "no duplicates"})

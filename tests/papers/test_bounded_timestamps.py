@@ -25,8 +25,7 @@ from thence.core.protocols.wire import HEADER_BYTES, encode
 from thence.core.wire.reader_cy import Reader
 from thence.errors import MisuseError, PeerError
 from thence.lab.explorer.search import explore
-from thence.lab.explorer.setting import Setting
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Setting, Variant
 from thence.lab.papers.variants.bounded import VARIANTS, NeverAged, OwnDelivKept, OwnSentKept
 from thence.protocols import REGISTRY, Deferred, Deliver, Effect, Member, create
 

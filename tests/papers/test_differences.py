@@ -11,8 +11,7 @@ from thence.core.protocols.ks import KS
 from thence.core.wire.dependency_log_cy import Log
 from thence.errors import PeerError
 from thence.lab.explorer.search import explore
-from thence.lab.explorer.setting import Setting
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Setting, Variant
 from thence.lab.papers.differences import KSDifferences, applied, difference
 from thence.lab.papers.variants import VARIANTS
 from thence.lab.simulator.record import RunRecorder

@@ -19,8 +19,7 @@ from thence.core.protocols.ack_receiver import OK, leader
 from thence.core.protocols.effects import Deliver, Effect, Sent, Transmit
 from thence.core.protocols.registry import create
 from thence.lab.explorer.random_walk import RandomWalk, walk
-from thence.lab.explorer.setting import Setting
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Setting, Variant
 
 Key = tuple[int, int]
 """sender and count of a message"""

@@ -7,7 +7,7 @@ from support.walk import play, walk
 
 from thence.core.model.minimum import Minimum
 from thence.errors import MisuseError
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 from thence.lab.papers.variants import bounded, ks, serial
 from thence.protocols import REGISTRY
 

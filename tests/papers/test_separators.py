@@ -9,7 +9,7 @@ from support.walk import play
 from thence.core.model.order import judge
 from thence.core.protocols.ech_r9 import ECHR9
 from thence.errors import MisuseError
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 from thence.lab.papers.chapter7.networks import broadcasts, gateway, office
 from thence.lab.papers.variants.topology import LINE, SQUARE, VARIANTS, Anywhere, Unreported
 from thence.lab.topology.graph import Graph, broadcast, graph_of

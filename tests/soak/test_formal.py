@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from support import formal_models as models
 from support.explored import explored_states
 from support.mutant_ks import recorded
 from support.mutant_ks_ft import recorded as recorded_ft
@@ -13,7 +14,6 @@ from thence.core.protocols.ks import KS
 from thence.core.protocols.ks_ft import KsFt
 from thence.lab.explorer.search import explore
 from thence.lab.explorer.setting import Setting
-from thence.lab.formal import models
 from thence.lab.formal.conform import conform
 from thence.lab.formal.tlc import check
 

@@ -56,7 +56,7 @@ def command(
 
 def _events(paths: list[str], columns: dict[str, str] | None) -> Iterable[Event]:
     """Return the rows of traces, or of a saved execution of the explorer."""
-    from thence.lab.formal.executions import is_execution, replayed_events
+    from thence.lab.formal.conform import is_execution, replayed_events
     from thence.tables.files.read import open_trace
 
     if len(paths) == 1 and is_execution(Path(paths[0])):

@@ -16,10 +16,9 @@ from thence.errors import MisuseError
 
 if TYPE_CHECKING:
     from thence.lab.explorer.coverage import Coverage
-    from thence.lab.explorer.setting import Setting
+    from thence.lab.explorer.setting import Setting, Variant
     from thence.lab.explorer.shrink import Smallest
     from thence.lab.explorer.step_coverage import ProtocolStep
-    from thence.lab.explorer.variant import Variant
     from thence.lab.explorer.witness import Witness
 
 EXAMPLE = "thence explore --protocol ks --processes 3 --messages 4"

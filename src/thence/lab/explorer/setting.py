@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal, NamedTuple
 
 from thence.core.model.faults import groups_of
 from thence.core.model.plain import Row
 from thence.core.model.roster import Roster, positions
 from thence.core.protocols.base import Member
-from thence.core.protocols.registry import ProtocolEntry, check_options, lookup
+from thence.core.protocols.registry import REGISTRY, ProtocolEntry, check_options, lookup
 from thence.core.wire.sets import rename_mask
 from thence.errors import MisuseError
 from thence.lab.explorer.judge_memory import Perm
-from thence.lab.explorer.variant import Variant
+
+VariantFault = Literal["unsafe", "stuck", "not minimal", "over its bound"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A protocol as its paper prints it, shown to fail and never registered.
+
+    It differs from ours in nothing but the cited line. Tests play its smallest execution and the explorer finds one.
+    """
+
+    protocol: type[Member]
+    of: str
+    """the registered protocol it varies"""
+    erratum: int
+    """the erratum that speaks of it"""
+    fault: VariantFault
+    line: str
+    """what the paper says"""
+    smallest: str
+    """the smallest execution known to show its fault: sends and arrivals in the test notation"""
+    processes: int = 3
+    fifo: bool = False
+    """whether the paper's channels, and so the counterexample's, are FIFO"""
+
+    @property
+    def name(self) -> str:
+        """The name the explorer knows it by."""
+        return self.protocol.name
+
+    @property
+    def entry(self) -> ProtocolEntry:
+        """What the registry says of the protocol it varies, but for what a printed form forgets to say."""
+        ours = REGISTRY[self.of]
+        needs = tuple(need for need in ours.needs if need != "broadcast only")
+        return replace(ours, protocol=self.protocol, needs=needs)
+
 
 DETECTORS = ("eager", "falling", "any")
 DESTINATIONS = ("unicast", "any", "broadcast")

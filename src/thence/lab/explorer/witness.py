@@ -20,9 +20,8 @@ from thence.errors import MisuseError, TraceError
 from thence.lab.explorer.judge import Problem
 from thence.lab.explorer.moves import Moves
 from thence.lab.explorer.properties import properties_of
-from thence.lab.explorer.setting import CopyName, Setting, Start, Step
+from thence.lab.explorer.setting import CopyName, Setting, Start, Step, Variant
 from thence.lab.explorer.system import UNTOLD, System
-from thence.lab.explorer.variant import Variant
 from thence.tables.explain.diagram import diagram
 from thence.tables.explain.scene import Finding, Scene, scene_of, violated
 from thence.tables.explain.sentence import PathStep, sentence

@@ -9,10 +9,12 @@ from thence.core.model.events import Event
 from thence.core.model.message_names import HOPS
 from thence.core.model.order import RejectedRow, by_label, by_run, gaps, usable
 from thence.errors import MisuseError, TraceError
+from thence.lab.explorer.witness import FORMAT, Impossible, loads
 from thence.lab.formal.conform_ft import FtTranslation, ft_model_of
 from thence.lab.formal.conform_ks import Conformance, Translation, model_of, where
 from thence.lab.formal.tlc import TLC_SECONDS, TlcError, check
 from thence.lab.formal.values import TlaValue
+from thence.lab.papers.variants import VARIANTS
 
 SPECIFIED = ("ks", "ks-ft")
 """protocols that have a specification"""
@@ -82,3 +84,28 @@ def _judged(traces: Sequence[Translation], groups: str, patience: float, folder:
         if answer[0] == "conforms" and answer[2] != len(trace.rows):
             raise TlcError(f"TLC gave no verdict on run {trace.run}: {outcome.output[-300:]}")
         yield trace.verdict(answer)
+
+
+# -- executions that the explorer saved ------------------------------------------------------------------------------
+
+LOOKED_AT = 200
+"""characters at the beginning of a file that say what it is"""
+
+
+def is_execution(path: Path) -> bool:
+    """Return whether a file is an execution that the explorer saved."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return f'"{FORMAT}"'.encode() in file.read(LOOKED_AT)
+
+
+def replayed_events(path: Path) -> list[Event]:
+    """Replay a saved execution and return its events, stamps in the clear, and those of its hops."""
+    try:
+        done = loads(path.read_text(encoding="utf-8"), VARIANTS).run()
+        return [*done.events, *done.hops]
+    except Impossible as error:
+        raise TraceError(f"{path} is not an execution of its setting any more: {error}") from None
+    except TraceError as error:
+        raise TraceError(f"{path}: {error}; an execution written by --save is accepted") from None

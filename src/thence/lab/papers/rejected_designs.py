@@ -28,7 +28,7 @@ from thence.core.protocols.a_fifo import AFifo, FifoOkays
 from thence.core.protocols.ack_receiver import OK, Mail, kinds_of
 from thence.core.protocols.effects import Effect, Transmit
 from thence.core.wire.codec import INT, MASK, PROCESS, ByCount, RecordShape, Seq, Shape, Vector
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 
 CARGO = RecordShape(PROCESS, INT, MASK, GROUP_COUNTS)
 """a message carried along: sender, count, destinations, its own nbCast"""

@@ -5,7 +5,8 @@
 (* the step that sets them free, so a state in which one is possible is no *)
 (* state of the code: `Counted` prints a line for each of the others.      *)
 (* Copies stay in flight until they arrive or are lost, as in the explorer *)
-(* without reductions: Spent is replaced by Never (lab/formal/models.py).  *)
+(* without reductions: Spent is replaced by Never, which the test says     *)
+(* (tests/support/formal_models.py).                                       *)
 (***************************************************************************)
 EXTENDS KsFt
 

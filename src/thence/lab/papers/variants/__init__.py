@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from thence.core.model.plain import Option
-from thence.lab.explorer.setting import Setting
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Setting, Variant
 from thence.lab.papers import rejected_designs
 from thence.lab.papers.variants import bounded, ft, ks, overlay, serial, topology
 

@@ -12,7 +12,7 @@ from thence.core.model.message import Copy
 from thence.core.protocols.bounded import Bounded
 from thence.core.protocols.epochs import Epochs, ThreeEpochs
 from thence.core.protocols.gossip import Gossip, GossipReceiver
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 from thence.lab.papers.channel_clocks import ChannelClocks, ReceiverAlone
 
 # -- gossip -------------------------------------------------------------------------------------------------------

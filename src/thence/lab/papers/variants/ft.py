@@ -5,7 +5,7 @@ from __future__ import annotations
 from thence.core.protocols.a_causal import ACausal, CausalOkays
 from thence.core.protocols.a_fifo import AFifo, FifoOkays
 from thence.core.protocols.effects import Effect
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 
 
 class UntoldOkays(CausalOkays):

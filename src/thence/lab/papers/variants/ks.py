@@ -20,7 +20,7 @@ from thence.core.protocols.rst import RST
 from thence.core.protocols.ses import SES, TimeReceiver
 from thence.core.wire.codec import INT, MASK, ByProcess, RecordShape, Seq, Shape
 from thence.core.wire.dependency_log_cy import Group, Log
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 
 # -- ks -----------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from thence.core.model.message import Copy
 from thence.core.protocols.effects import Effect, Transmit
 from thence.core.protocols.pc_broadcast import PING, MessageNumber, PCBroadcast
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 
 
 class _Unchecked(PCBroadcast):

@@ -7,7 +7,7 @@ from thence.core.protocols.effects import Effect
 from thence.core.protocols.receiver import Needs
 from thence.core.protocols.serial_broadcast import MessageNumber, SerialBroadcast
 from thence.core.protocols.serial_multicast import MulticastToken, SerialMulticast, after_sending
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 
 
 class OwnIsDelivered(SerialBroadcast):

@@ -12,7 +12,7 @@ from thence.core.model.message import Copy
 from thence.core.protocols.ech import ECH, Elements
 from thence.core.protocols.ech_r9 import ECHR9, Cut
 from thence.core.protocols.effects import Effect
-from thence.lab.explorer.variant import Variant
+from thence.lab.explorer.setting import Variant
 
 SQUARE = "ab:d|c;ab:c|d"
 """a and b each linked to c and d: the smallest separator of two"""
