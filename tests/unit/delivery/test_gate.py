@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -375,3 +376,71 @@ def test_a_row_that_comes_twice_is_handled_once() -> None:
     handled = told(Gate(concurrency=4).map(rows, lambda each: begun.append(each["message"])))
     assert begun == ["a", "b"]
     assert sorted(handled) == [("a", "delivered"), ("a", "duplicate"), *[("b", "delivered")], *[("b", "duplicate")] * 2]
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_a_question_that_is_cancelled_at_any_step_is_asked_again(steps: int) -> None:
+    async def known(ids: list[str]) -> list[str]:
+        await asyncio.sleep(0)
+        return ids
+
+    gate = Gate(known=known)
+
+    async def handle(each: dict[str, Any]) -> None:
+        async with gate.turn(each):
+            pass
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(handle(row("b", "a")))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()  # the loop ends, and cancels the question too
+
+    asyncio.run(cancelled())
+    asyncio.run(asyncio.wait_for(handle(row("c", "a")), 60))
+    assert gate.waiting() == []
+
+
+def test_leaving_a_loop_before_a_handler_had_its_first_step_takes_its_row_back() -> None:
+    begun = list[str]()
+
+    async def handler(each: Any) -> None:
+        begun.append(each["message"])
+
+    async def main(gate: Gate) -> None:
+        async with aclosing(aiter(gate.map([row("a"), row("a"), row("b")], handler))) as handled:
+            async for each in handled:
+                assert each.outcome == "duplicate"  # the task of a was made, and has not run
+                break
+
+    gate = Gate(concurrency=4)
+    asyncio.run(asyncio.wait_for(main(gate), 60))
+    assert (begun, gate.running, gate.failed()) == ([], 0, [])
+    assert told(gate.map([row("a")], lambda each: None)) == [("a", "delivered")]
+
+
+def test_a_map_that_is_cancelled_twice_leaves_nothing_running() -> None:
+    async def handler(each: Any) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    async def main(gate: Gate) -> None:
+        async def drive() -> None:
+            async for _ in gate.map([row("a")], handler):
+                pass
+
+        task = asyncio.ensure_future(drive())
+        while not gate.running:
+            await asyncio.sleep(0)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        while gate.running:
+            await asyncio.sleep(0)
+
+    gate = Gate()
+    asyncio.run(asyncio.wait_for(main(gate), 60))
+    assert told(gate.map([row("a"), row("b", "a")], lambda each: None)) == [("a", "delivered"), ("b", "delivered")]

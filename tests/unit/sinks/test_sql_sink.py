@@ -291,3 +291,74 @@ def test_a_url_is_taken_for_an_engine(engine: sa.Engine) -> None:
         with pytest.raises(MisuseError, match=told) as found:
             sql(wrong, ["customer"])  # type: ignore[arg-type]
         assert "secret" not in str(found.value)
+
+
+def other_target(tmp_path: Path, *ddl: str) -> sa.Engine:
+    made = sa.create_engine(f"sqlite:///{tmp_path / 'other.db'}")
+    with made.begin() as connection:
+        for each in ddl:
+            connection.exec_driver_sql(each)
+    return made
+
+
+@pytest.mark.parametrize("other", ["key_id", "key_0", "value_0", "i d", "i.d", "i_d", "i%d", "i(d)", "select"])
+def test_a_column_may_be_called_anything(tmp_path: Path, other: str) -> None:
+    engine = other_target(
+        tmp_path, f'create table t(id integer primary key, "{other}" integer, "i.d " text, i_d_ text)'
+    )
+    with sql(engine, ["t"]) as sink:
+        sink.apply(
+            unit(
+                1, *[change("c", "t", {"id": n, other: 3 - n, "i.d ": f"dot {n}", "i_d_": f"line {n}"}) for n in (1, 2)]
+            )
+        )
+        row = {"id": 1, other: 2, "i.d ": "dot", "i_d_": "line"}
+        sink.apply(unit(2, change("u", "t", row), change("d", "t", before={"id": 2, other: 1})))
+    assert rows(engine, "t") == [(1, 2, "dot", "line")]
+
+
+def test_a_table_object_without_a_primary_key_is_refused(tmp_path: Path) -> None:
+    engine = other_target(tmp_path, "create table t(id integer)")
+    with pytest.raises(MisuseError, match="table 't' of the target has no primary key"):
+        sql(engine, {"t": sa.Table("t", sa.MetaData(), sa.Column("id", sa.Integer))})
+
+
+@pytest.mark.parametrize("value", [2**63, "\ud800", {"a": 1}, [1]])
+def test_a_value_that_the_driver_does_not_take_is_a_refused_row(tmp_path: Path, value: Any) -> None:
+    engine = other_target(tmp_path, "create table t(id integer primary key, v bigint)")
+    made = unit(1, change("c", "t", {"id": 1, "v": 1}), change("c", "t", {"id": 2, "v": value}))
+    with sql(engine, ["t"], refused="dead-letter") as sink:
+        assert not sink.apply(made)
+        assert sink.apply(unit(2, change("c", "t", {"id": 3, "v": 3})))
+    assert rows(engine, "t") == [(3, 3)]
+    with sql(engine, ["t"], positions="others") as sink, pytest.raises(RowRefused) as refused:
+        sink.apply(made)
+    assert refused.value.number == 2
+
+
+@pytest.mark.parametrize(
+    ("places", "left"),
+    [
+        (({}, {}), [(10, 9)]),
+        (({"lsn": 7}, {"lsn": 7}), [(10, 9)]),
+        (({"lsn": 7}, {"lsn": 8}), []),
+        (({"file": "b.1", "pos": 4, "row": 0}, {"file": "b.1", "pos": 4, "row": 0}), [(10, 9)]),
+        (({"file": "b.1", "pos": 4, "row": 0}, {"file": "b.1", "pos": 4, "row": 1}), []),
+    ],
+)
+def test_a_delete_and_a_create_at_two_places_in_the_log_are_no_update_of_the_key(
+    tmp_path: Path, places: tuple[dict[str, Any], ...], left: list[Any]
+) -> None:
+    cascades = "on delete cascade on update cascade"
+    engine = other_target(
+        tmp_path,
+        "create table customer(id integer primary key)",
+        f"create table orders(id integer primary key, customer integer references customer {cascades})",
+    )
+    with sql(engine, ["customer", "orders"]) as sink:
+        sink.apply(unit(1, change("c", "customer", {"id": 1}), change("c", "orders", {"id": 10, "customer": 1})))
+        gone, new = change("d", "customer", before={"id": 1}), change("c", "customer", {"id": 9})
+        gone["source"] |= places[0]
+        new["source"] |= places[1]
+        sink.apply(unit(2, gone, new))
+    assert rows(engine, "orders") == left

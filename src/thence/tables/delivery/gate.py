@@ -110,7 +110,8 @@ class Gate:
         self.running = self.held = 0
         self._missed: dict[str, set[Key]] = {}  # to be asked for, in the order of arrival
         self._asked: set[tuple[Key, str]] = set()
-        self._asking = False
+        self._asking: object | None = None
+        """the mark of the caller that asks"""
 
     def turn(self, row: Fields) -> Turn:
         """Return a context manager that is entered when all causes of the row are done and a handler may run.
@@ -267,13 +268,23 @@ class Gate:
             self._fill()
         self._call()
 
-    def may_ask(self) -> bool:
-        """Return whether the caller must ask for ids now: one caller at a time, until `misses` returns nothing."""
+    def may_ask(self) -> object | None:
+        """Return a mark if the caller must ask for ids now: one caller at a time, until `misses` returns nothing."""
         with self._lock:
-            if self._asking or not self._missed:
-                return False
-            self._asking = True
-            return True
+            if self._asking is not None or not self._missed:
+                return None
+            self._asking = object()
+            return self._asking
+
+    def stop_asking(self, mark: object) -> None:
+        """Let another caller ask: the one with this mark has ended, perhaps before it began.
+
+        Args:
+            mark: what `may_ask` returned.
+        """
+        with self._lock:
+            if self._asking is mark:
+                self._asking = None
 
     def ask_again(self) -> None:
         """Have `known` asked once more for causes that have not arrived: another process may have finished them."""
@@ -298,7 +309,8 @@ class Gate:
                 found.append(name)
                 if len(found) == ASK_AT_ONCE:
                     break
-            self._asking = bool(found)
+            if not found:
+                self._asking = None
             return found
 
     def answer(self, ids: Ids, there: Iterable[str]) -> Ids:
@@ -344,7 +356,7 @@ class Gate:
     @property
     def asks(self) -> bool:
         """Whether ids are to be asked for, or are being asked for."""
-        return self._asking or bool(self._missed)
+        return self._asking is not None or bool(self._missed)
 
     @property
     def ready(self) -> int:

@@ -39,12 +39,12 @@ class Feed(Map):
             self.start = lambda entry: self._pool.submit(self._work, entry, self)  # type: ignore[arg-type]
         else:
             Thread(target=self._loop.run_forever, daemon=True).start()
-            self.start = lambda entry: self._spawn(self._work_async(entry, self))  # type: ignore[arg-type]
+            self.start = lambda entry: self._spawn(self._work_async(entry, self.put))
 
     @property
     def idle(self) -> bool:
         """Whether no handler runs, nothing is asked for, and the owner knows what became of all rows that left."""
-        return not self.begun and not self.asking and not self.out
+        return not self.begun and self.asking is None and not self.out
 
     def offer(self, row: Fields) -> None:
         """Take a row; `settled` returns its fate."""
@@ -56,8 +56,8 @@ class Feed(Map):
         """Return what became of rows since the last call; raise what ended a handler that was interrupted."""
         while self.fetched:
             self.offer(self.fetched.popleft())
-        if not self.asking and self.gate.may_ask():
-            self.asking = True
+        if self.asking is None and (mark := self.gate.may_ask()) is not None:
+            self.asking = mark
             if self._loop is None:
                 self._pool.submit(self._ask, self)  # type: ignore[arg-type]
             else:
@@ -88,7 +88,7 @@ class Feed(Map):
         """Take what `Map` sends to its own thread."""
         if isinstance(event, CausesAsked):
             self.fetched.extend(event.rows)
-            self.asking, self.error = False, self.error or event.error
+            self.asking, self.error = None, self.error or event.error
             return
         self._ending.add(id(event.entry))
         try:

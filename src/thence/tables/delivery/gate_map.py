@@ -80,7 +80,8 @@ class Map:
         self.mine: dict[int, GateEntry] = {}  # rows that wait, are ready or run, by the id of their entries
         self.begun: set[int] = set()  # those of them whose handlers run
         self.error: BaseException | None = None
-        self.reading = self.asking = self.ended = self.closing = False
+        self.reading = self.ended = self.closing = False
+        self.asking: object | None = None
         self.fetched: deque[Fields] = deque()
         self.here = get_ident()
         self.start: Callable[[GateEntry], object]
@@ -120,7 +121,7 @@ class Map:
             if event.error is not None:
                 raise event.error
             if isinstance(event, CausesAsked):
-                self.asking = False
+                self.asking = None
                 self.fetched.extend(event.rows)
             else:
                 self.reading = False
@@ -152,13 +153,14 @@ class Map:
             raise self.error
         while self.fetched:
             self._offer(self.fetched.popleft())
-        if not self.asking and gate.may_ask():
-            self.asking = True
-            return "ask"
+        if self.asking is None:
+            self.asking = gate.may_ask()
+            if self.asking is not None:
+                return "ask"
         if not self.ended and not self.reading and gate.room:
             self.reading = True
             return "read"
-        if self.begun or self.reading or self.asking:
+        if self.begun or self.reading or self.asking is not None:
             return "wait"
         if self.ended:
             self._blocked()
@@ -274,14 +276,29 @@ class Map:
         events: asyncio.Queue[Ended | RowRead | CausesAsked | GateEntry] = asyncio.Queue()
         tasks: set[asyncio.Task[None]] = set()
 
-        def spawn(work: Any) -> None:
+        def spawn(work: Any) -> asyncio.Task[None]:
             task = loop.create_task(work)
             tasks.add(task)
             task.add_done_callback(tasks.discard)
+            return task
+
+        def start(entry: GateEntry) -> None:
+            task = spawn(self._work_async(entry, report))
+            task.add_done_callback(lambda task: self._cancelled(entry) if task.cancelled() else None)
+
+        def report(ended: Ended) -> None:
+            if self.closing:
+                self._take(ended)
+            else:
+                events.put_nowait(ended)
+
+        def ask() -> None:
+            mark = self.asking
+            spawn(self._ask_async(events)).add_done_callback(lambda task: self.gate.stop_asking(mark))
 
         self.here = get_ident()
         self.post = lambda event: loop.call_soon_threadsafe(events.put_nowait, event)
-        self.start = lambda entry: spawn(self._work_async(entry, events))
+        self.start = start
         rows = self.rows.__aiter__() if isinstance(self.rows, AsyncIterable) else iter(self.rows)
         try:
             while (step := self._next()) != "end":
@@ -291,7 +308,7 @@ class Map:
                     else:
                         spawn(_read_async(rows, events))
                 elif step == "ask":
-                    spawn(self._ask_async(events))
+                    ask()
                 elif not self.out:
                     self._take(await events.get())
                 while self.out:
@@ -300,33 +317,37 @@ class Map:
                 yield each
         finally:
             self._close()
-            for task in tasks:
-                task.cancel()
-            while self.begun:
-                event = await events.get()
+            while not events.empty():
+                event = events.get_nowait()
                 if isinstance(event, Ended):
                     self._take(event)
+            for task in tasks:  # each reports its own end, also where this generator is cancelled once more
+                task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _work_async(self, entry: GateEntry, events: asyncio.Queue[Any]) -> None:
-        attempts = entry.attempt
+    def _cancelled(self, entry: GateEntry) -> None:
+        """Take back a row whose task was cancelled before its first step: its handler has not begun."""
+        self.begun.discard(id(entry))
+        self.mine.pop(id(entry), None)
+        self.gate.withdraw(entry)
+
+    async def _work_async(self, entry: GateEntry, report: Callable[[Ended], object]) -> None:
+        attempts, ended = entry.attempt, None
         choice: Any
-        error: BaseException
         try:
-            while True:
+            while ended is None:
                 try:
-                    events.put_nowait(Ended(entry, await self.handler(entry.row), None, "", attempts))
-                    return
+                    ended = Ended(entry, await self.handler(entry.row), None, "", attempts)
                 except Exception as raised:
-                    error, choice = raised, self._choose(entry, raised, attempts)
+                    choice = self._choose(entry, raised, attempts)
                     if inspect.isawaitable(choice):
                         choice = await choice
                     if choice != "retry":
-                        break
+                        ended = _failure(entry, raised, choice, attempts)
                     attempts += 1
         except BaseException as raised:
-            error, choice = raised, "hold"
-        events.put_nowait(_failure(entry, error, choice, attempts))
+            ended = _failure(entry, raised, "hold", attempts)
+        report(ended)
 
     async def _ask_async(self, events: asyncio.Queue[Any]) -> None:
         rows: list[Fields] = []

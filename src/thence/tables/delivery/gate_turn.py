@@ -78,10 +78,11 @@ class Turn:
         gate, entry = self._gate, GateEntry(self._row, wake)
         self._entry = entry
         gate.offer(entry, limited=self._limited)
-        if gate.asks and gate.may_ask():
+        if gate.asks and (mark := gate.may_ask()) is not None:
             task = loop.create_task(ask_in_loop(gate))
             _tasks.add(task)
             task.add_done_callback(_tasks.discard)
+            task.add_done_callback(lambda task: gate.stop_asking(mark))  # it may be cancelled before its first step
         if not future.done():
             try:
                 await future
@@ -107,8 +108,11 @@ class Turn:
         self._entry = entry
         gate.offer(entry, limited=self._limited)
         try:
-            if gate.asks and gate.may_ask():
-                ask(gate)
+            if gate.asks and (mark := gate.may_ask()) is not None:
+                try:
+                    ask(gate)
+                finally:
+                    gate.stop_asking(mark)
             event.wait()
         except BaseException:
             gate.withdraw(entry)

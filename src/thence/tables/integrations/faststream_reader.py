@@ -210,8 +210,11 @@ class Reader:
                 commit = loop.time() + self.causal.commit_seconds
             if loop.time() >= ask:
                 self.gate.ask_again()
-                if self.gate.may_ask():
-                    await ask_in_loop(self.gate)
+                if (mark := self.gate.may_ask()) is not None:
+                    try:
+                        await ask_in_loop(self.gate)
+                    finally:
+                        self.gate.stop_asking(mark)
                     self._pause(not self.gate.room)
                 ask = loop.time() + self.causal.ask_seconds
 

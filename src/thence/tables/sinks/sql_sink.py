@@ -25,8 +25,10 @@ from thence.tables.sources import WholeTransaction
 OnRefusal = Literal["stop", "dead-letter"]
 DIALECTS = ("postgresql", "mysql", "mariadb", "sqlite")
 _REFUSALS = (sa.exc.IntegrityError, sa.exc.DataError, sa.exc.ProgrammingError, sa.exc.NotSupportedError)
-_MYSQL_REFUSALS = {1264, 1292, 1364, 1366, 1406, 3819, 4025}
-"""no default, out of range, check constraint: errors of the row that its drivers call operational"""
+_MYSQL_REFUSALS = {1118, 1241, 1264, 1292, 1364, 1366, 1406, 1411, 1441, 1526, 1644, 1690, 1748, 3140, 3819, 4025}
+"""no default, out of range, no partition, a trigger's SIGNAL: errors of the row that its drivers call operational"""
+_TOO_LARGE = "54"
+"""the class of PostgreSQL's codes for rows and index entries that are too large, which its drivers call operational"""
 
 
 class RowRefused(TraceError):
@@ -222,7 +224,7 @@ class SqlSink:
             reason = _reason(error, connection)
             if reason is None:
                 raise
-            number = error.number if isinstance(error, Unusable) else number
+            number = error.number or number if isinstance(error, Unusable) else number
             change = None if number is None else next(each for n, each in enumerate(unit, 1) if n == number)
             raise RowRefused(unit, number, change, reason) from error
         finally:
@@ -304,7 +306,8 @@ def _reason(error: BaseException, connection: sa.Connection) -> str | None:
     if not isinstance(error, sa.exc.DBAPIError) or error.connection_invalidated:
         return None
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None
-    if not isinstance(error, _REFUSALS) and code not in _MYSQL_REFUSALS:
+    state = str(getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None) or "")
+    if not isinstance(error, _REFUSALS) and code not in _MYSQL_REFUSALS and not state.startswith(_TOO_LARGE):
         return None
     reason = " ".join(str(error.orig).split())
     if connection.dialect.name == "sqlite" and "FOREIGN KEY" in reason:

@@ -2,8 +2,8 @@
 
 *Invariant.* Changes are applied in their own order. What differs from it: truncated tables are emptied children first;
 rows of a snapshot go parents first, because a snapshot has no order of its own; and a delete followed at once by a
-create in the same table under another key is one update of the key, which is how Debezium writes such an update. A
-delete would take the row's children along, or be refused because of them.
+create in the same table under another key, at the same place in the source's log, is one update of the key, which is
+how Debezium writes such an update. A delete would take the row's children along, or be refused because of them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from thence.tables.sources import WholeTransaction
 
 MANY = 1000
 """rows of one statement"""
+PLACES = (("lsn",), ("file", "pos", "row"))
+"""what says in a change's `source` where it lies in the log: of PostgreSQL, and of MySQL and MariaDB"""
 Action = Literal["upsert", "update", "delete", "empty"]
 Values = dict[str, Any]
+"""values by the parameters of a statement"""
 
 
 @dataclass(slots=True)
@@ -74,7 +77,8 @@ def _each(changes: Iterable[tuple[int, Fields]], target: Target) -> Iterator[Tab
         op, table = change.get("op"), target.table(change) if change.get("op") != "m" else None
         if held is not None:
             before, held = held, None
-            if op == "c" and table is before[2] and (step := _new_key(number, before[1], change, table)) is not None:
+            moves = op == "c" and table is before[2] and not _apart(before[1], change)
+            if moves and (step := _new_key(number, before[1], change, before[2])) is not None:
                 yield step
                 continue
             yield _delete(*before)
@@ -107,7 +111,7 @@ def _snapshot(unit: WholeTransaction, target: Target) -> Iterator[TableStep]:
         for number, change in _numbered(unit):
             if target.table(change) is table:
                 step = _upsert(number, change, table)
-                step.rows[0] |= {name: None for name in late.get(table, ()) if name in step.rows[0]}
+                step.rows[0] |= {_parameters(table)[name]: None for name in late.get(table, ()) if name in step.columns}
                 yield step
     for table, names in late.items():
         for number, change in _numbered(unit):
@@ -145,6 +149,18 @@ def _values(image: Fields, table: sa.Table) -> Values:
 
 
 @cache
+def _parameters(table: sa.Table) -> dict[str, str]:
+    """Return the parameter of each column; the names of columns are not safe, as SQLAlchemy takes a.b for a_b."""
+    return {column.name: f"value_{at}" for at, column in enumerate(table.columns)}
+
+
+@cache
+def _key_parameters(table: sa.Table) -> dict[str, str]:
+    """Return the parameter of each column of the primary key, for the old key of a row."""
+    return {name: f"key_{at}" for at, name in enumerate(_key_names(table))}
+
+
+@cache
 def _columns(table: sa.Table) -> dict[str, sa.Column[Any]]:
     return {column.name: column for column in table.columns}
 
@@ -160,7 +176,7 @@ def _key(change: Fields, table: sa.Table, *images: str) -> Values | None:
     for image in images:
         found = change.get(image)
         if isinstance(found, Mapping) and all(found.get(name) is not None for name in names):
-            return {f"key_{name}": converted(found[name], _columns(table)[name]) for name in names}
+            return {_key_parameters(table)[name]: converted(found[name], _columns(table)[name]) for name in names}
     return None
 
 
@@ -192,15 +208,13 @@ def _of_change(make: Callable[Concatenate[int, Of], MadeStatements]) -> Callable
 @_of_change
 def _upsert(number: int, change: Fields, table: sa.Table) -> TableStep:
     _known_key(change, table, "after")
-    values = _values(change["after"], table)
-    return TableStep("upsert", table, tuple(values), [values], [number])
+    return _changed("upsert", table, {}, change["after"], number)
 
 
 @_of_change
 def _update(number: int, change: Fields, table: sa.Table) -> TableStep:
     key = _known_key(change, table, "before", "after")
-    values = _values(change.get("after") or {}, table)
-    return TableStep("update", table, tuple(values), [key | values], [number])
+    return _changed("update", table, key, change.get("after") or {}, number)
 
 
 @_of_change
@@ -213,8 +227,23 @@ def _new_key(number: int, before: Fields, change: Fields, table: sa.Table) -> Ta
     old, new = _key(before, table, "before", "key"), _key(change, table, "after")
     if old is None or new is None or old == new:
         return None
-    values = _values(change["after"], table)
-    return TableStep("update", table, tuple(values), [old | values], [number])
+    return _changed("update", table, old, change["after"], number)
+
+
+def _changed(action: Action, table: sa.Table, key: Values, image: Fields, number: int) -> TableStep:
+    values, parameters = _values(image, table), _parameters(table)
+    row = key | {parameters[name]: value for name, value in values.items()}
+    return TableStep(action, table, tuple(values), [row], [number])
+
+
+def _apart(before: Fields, change: Fields) -> bool:
+    """Return whether two changes lie at two places in the log, so that no one statement of one row wrote both."""
+    old, new = before.get("source") or {}, change.get("source") or {}
+    return any(
+        all(source.get(name) is not None for source in (old, new) for name in names)
+        and any(old[name] != new[name] for name in names)
+        for names in PLACES
+    )
 
 
 def _type(column: sa.Column[Any]) -> Any:
@@ -247,16 +276,18 @@ class Statements:
                 self._update(connection, step, row)
         elif step.action == "upsert" and self._insert is None:
             # ON DUPLICATE KEY UPDATE would also overwrite another row that has the same value in a unique column
-            names = _key_names(step.table)
+            values = _parameters(step.table)
             for row in step.rows:
-                self._update(connection, step, row | {f"key_{name}": row[name] for name in names})
+                key = {parameter: row[values[name]] for name, parameter in _key_parameters(step.table).items()}
+                self._update(connection, step, row | key)
         else:
-            connection.execute(self._statement(step.action, step), step.rows)
+            _execute(connection, self._statement(step.action, step), step.rows)
 
     def _update(self, connection: sa.Connection, step: TableStep, row: Values) -> None:
-        if not connection.execute(self._statement("update", step), row).rowcount:
-            values = {name: row[name] for name in step.columns}
-            connection.execute(self._statement("insert", step), values)
+        if not _execute(connection, self._statement("update", step), [row]).rowcount:
+            parameters = _parameters(step.table)
+            values = {parameters[name]: row[parameters[name]] for name in step.columns}
+            _execute(connection, self._statement("insert", step), [values])
 
     def _statement(self, action: str, step: TableStep) -> Any:
         which = (action, step.table.fullname, step.columns)
@@ -266,8 +297,9 @@ class Statements:
 
     def _build(self, action: str, table: sa.Table, names: tuple[str, ...]) -> Any:
         columns, key = _columns(table), _key_names(table)
-        same = [columns[name] == sa.bindparam(f"key_{name}", type_=columns[name].type) for name in key]
-        values = {columns[name]: sa.bindparam(name, type_=_type(columns[name])) for name in names}
+        old, new = _key_parameters(table), _parameters(table)
+        same = [columns[name] == sa.bindparam(old[name], type_=columns[name].type) for name in key]
+        values = {columns[name]: sa.bindparam(new[name], type_=_type(columns[name])) for name in names}
         if action == "empty":
             return sa.delete(table)
         if action == "delete":
@@ -282,3 +314,15 @@ class Statements:
         if not rest:
             return insert.on_conflict_do_nothing(index_elements=by)
         return insert.on_conflict_do_update(index_elements=by, set_=rest)
+
+
+def _execute(connection: sa.Connection, statement: Any, rows: list[Values]) -> sa.CursorResult[Any]:
+    """Run a statement; a value that its driver does not take is unusable, as a row that the target refuses."""
+    try:
+        return connection.execute(statement, rows[0] if len(rows) == 1 else rows)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Unusable(f"the driver takes no such value: {error}") from error
+    except sa.exc.StatementError as error:
+        if isinstance(error, sa.exc.DBAPIError):
+            raise
+        raise Unusable(f"the driver takes no such value: {error.orig}") from error

@@ -26,7 +26,13 @@ class Target:
         self.metadata = sa.MetaData()
         self.tables: dict[str, sa.Table | None] = {}
         for source, target in named.items():
-            self.tables[source] = target if isinstance(target, sa.Table) else self._reflected(connection, target)
+            found = target if isinstance(target, sa.Table) else self._reflected(connection, target)
+            if found is not None and not found.primary_key.columns:
+                shown = found.fullname if target is found else target
+                raise MisuseError(
+                    f"table {shown!r} of the target has no primary key, so that no change of it finds its row"
+                )
+            self.tables[source] = found
         self.order = self._sorted()
         """position of each table, parents first"""
 
@@ -39,8 +45,6 @@ class Target:
         except sa.exc.NoSuchTableError:
             known = ", ".join(sorted(sa.inspect(connection).get_table_names(schema=schema or None))) or "none"
             raise MisuseError(f"the target has no table {name!r}; its tables: {known}") from None
-        if not found.primary_key.columns:
-            raise MisuseError(f"table {name!r} of the target has no primary key, so that no change of it finds its row")
         return found
 
     def _sorted(self) -> dict[sa.Table, int]:
