@@ -93,7 +93,8 @@ def tables() -> str:
     def typed(columns: Iterable[object]) -> Iterable[tuple[object, ...]]:
         for column in columns:
             name, kind, required, meaning = (getattr(column, of) for of in ("name", "type", "required", "meaning"))
-            yield f"`{name}`", f"`{kind}`", "yes" if required else "", meaning
+            spaced = kind.replace(":", ": ").replace(",", ", ")  # so that a long type breaks over lines
+            yield f"`{name}`", f"`{spaced}`", "yes" if required else "", meaning
 
     heads = ("column", "type", "required", "meaning")
     arrivals = [*ARRIVAL_COLUMNS, *CAUSE_COLUMNS.values()]

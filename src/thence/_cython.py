@@ -1,4 +1,4 @@
-"""What compiled modules need of `cython` when they run as plain Python and Cython is not installed.
+"""Stand-ins for the parts of `cython` that compiled modules use, for plain Python without Cython.
 
 Modules whose names end in `_cy` are written in Cython's pure Python mode. Their annotations are never evaluated
 (`from __future__ import annotations`), so only decorators and the few functions below are called at run time.

@@ -72,7 +72,7 @@ class MisuseError(ThenceError):
 
 
 class PeerError(ThenceError):
-    """What arrived from a peer is malformed, unknown or out of limits."""
+    """Data from a peer is malformed, unknown or out of limits."""
 
 
 class TraceError(ThenceError):

@@ -106,7 +106,7 @@ def test_equal_reasons_are_printed_once_and_a_missing_column_can_be_named(
     _, text, _ = call(capsys, str(file))
     places = [line for line in text.splitlines() if line.startswith("set aside")]
     assert places == [f"set aside, 3 rows: process is missing; the first: {file}:1"]
-    assert "--columns process=YOURS,... says so" in text
+    assert "give --columns process=YOURS,..." in text
     _, text, _ = call(capsys, str(file), "--columns", "process=pid")
     assert "YOURS" not in text
 
@@ -280,7 +280,7 @@ def test_words_of_a_log_for_its_kinds_are_mapped(tmp_path: Path, capsys: pytest.
     file.write_text("".join(json.dumps(row | {"kind": words[str(row["kind"])]}) + "\n" for row in rows))
     code, text, _ = call(capsys, str(file))
     assert code == 1
-    assert "--kinds YOURS=send,... says so" in text
+    assert "give --kinds YOURS=send,..." in text
     code, _, said = call(capsys, str(file), "--kinds", "PRODUCED=send,CONSUMED=deliver")
     assert (code, said["verdict"], said["quarantine"]) == (0, "causal", [])
     assert main(["audit", str(file), "--kinds", "PRODUCED=sent"]) == 2

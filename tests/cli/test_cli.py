@@ -78,6 +78,24 @@ def test_help_of_a_verb_shows_an_example_and_json(verb: str, capsys: pytest.Capt
     assert "--json" in shown
 
 
+@pytest.mark.parametrize(
+    ("verb", "panels"),
+    [
+        ("deliver", ("Input", "Ordering", "Waiting", "Stream", "Output")),
+        ("simulate", ("Protocol", "Traffic", "Network and faults", "Output")),
+        ("explore", ("Protocol", "Traffic", "Network and faults", "Output")),
+        ("endpoint", ("Run one process", "Write a set of configurations", "Join and leave", "Output")),
+    ],
+)
+def test_help_of_commands_with_many_options_has_headings(
+    verb: str, panels: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([verb, "--help"]) == 0
+    shown = capsys.readouterr().out
+    places = [shown.index(f"─ {panel} ─") for panel in panels]
+    assert places == sorted(places)
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"thence {thence.__version__}\n"

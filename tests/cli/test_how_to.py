@@ -12,7 +12,7 @@ PAGES = {
     "how-to/parent-ids.md": 4,
     "how-to/lost-cause.md": 1,
     "how-to/opentelemetry.md": 1,
-    "how-to/fail-a-build.md": 1,
+    "how-to/fail-a-build.md": 2,
     "tutorials/live-trio.md": 2,
     "tutorials/protocol.md": 7,
 }

@@ -1,4 +1,4 @@
-"""What the commands of streams share: one of them at a time works with a checkpoint."""
+"""Checks shared by the commands for streams: one process at a time may use a checkpoint."""
 
 from __future__ import annotations
 

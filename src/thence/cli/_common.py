@@ -1,4 +1,4 @@
-"""What every verb shares: where its result goes and how progress shows.
+"""Options, results, progress and exit codes shared by all commands.
 
 Invariant: stdout carries the result and nothing else; progress and errors go to stderr. With `--json -` the JSON is the
 result, and what is meant for people moves to stderr.
@@ -25,6 +25,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from thence.cli._console import Console
 from thence.cli._packages import require_packages
+from thence.cli._panels import grouped
 from thence.cli._targets import check_targets, declared, spelled
 from thence.core.model.escape import escaped_json, visible, visible_lines
 from thence.core.model.plain import Json, Option
@@ -62,7 +63,7 @@ SparkCores = Annotated[
 
 
 def _pairs(option: str, accepted: str) -> Callable[[str], dict[str, str]]:
-    """Return what reads `FIRST=SECOND,...`, the value of an option."""
+    """Return a parser for `FIRST=SECOND,...`, the value of an option."""
 
     def read(given: str) -> dict[str, str]:
         pairs = [part.partition("=") for part in given.split(",")]
@@ -119,7 +120,7 @@ def lines_by_reason(reasons: Mapping[str, tuple[int, Mapping[str, object]]], lim
 
 
 def place_of_row(row: Mapping[str, object]) -> str:
-    """Return where a row stands: in its file, or in its run."""
+    """Return the place of a row: in its file, or in its run."""
     if row.get("file"):
         return f"{row['file']}:{row['line']}" if row.get("line") is not None else str(row["file"])
     return f"run {row.get('run')}, process {row.get('process')}, index {row.get('index')}"
@@ -150,7 +151,7 @@ STDIN_SAMPLE = 1 << 16
 
 
 class Talk(Enum):
-    """How much a verb says to people, beside its JSON, its files and its exit code."""
+    """Verbosity of a command: what it prints beside its JSON, its files and its exit code."""
 
     QUIET = "nothing but errors"
     PLAIN = "the result"
@@ -167,7 +168,7 @@ Verbose = Annotated[
 
 
 def talking(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options `--quiet` and `--verbose`; check before it begins where it is to write, and with what.
+    """Add `--quiet` and `--verbose` to a command; check its outputs and packages before it begins.
 
     Errors of the library name their arguments (`columns=`, `after_rows`) as data; here they become options.
     """
@@ -191,54 +192,17 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
         finally:
             _talk = Talk.PLAIN
 
-    _grouped(own.parameters, verb.__module__.rpartition(".")[2])
+    place = grouped(own.parameters, verb.__module__.rpartition(".")[2])
     for parameter in own.parameters.values():
         _named_value(parameter)
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in (("quiet", Quiet), ("verbose", Verbose))
     ]
-    shown = sorted(
-        [*own.parameters.values(), *more], key=_panel
-    )  # help lists groups in the order of their first option
+    shown = sorted([*own.parameters.values(), *more], key=place)  # help lists groups in the order of their first option
     keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown]
     spoken.__signature__ = own.replace(parameters=keywords)  # type: ignore[attr-defined]
     return spoken
-
-
-PANELS = {
-    "Input": ("format", "form", "pattern", "delimiter", "columns", "kinds"),
-    "Ordering": ("id", "causes", "separator", "key", "by", "roster", "known"),
-    "Waiting": (
-        "policy", "after_rows", "after_seconds", "held_limit", "when_full", "max_jump", "remember", "filter_limit",
-    ),
-    "Stream": (
-        "stream", "checkpoint", "once", "files_per_batch", "wait_seconds", "idle_seconds", "ttl_seconds", "shards",
-    ),
-    "Output": ("out", "overwrite", "page", "paths", "json_file"),
-}  # fmt: skip
-"""Options as the help of commands that read tables groups them."""
-GROUPED = ("audit", "convert", "cost", "deliver", "explain", "show")
-
-
-def _grouped(parameters: Mapping[str, inspect.Parameter], verb: str) -> None:
-    """Put the options of a command under headings; a command with few options has none."""
-    if verb not in GROUPED:
-        return
-    for panel, names in PANELS.items():
-        for name in names:
-            option = declared(parameters[name]) if name in parameters else None
-            if option is not None:
-                option.rich_help_panel = panel
-
-
-def _panel(parameter: inspect.Parameter) -> tuple[int, int]:
-    """Return the place of an option's group in the help, and of the option in it; ungrouped options come first."""
-    option = declared(parameter)
-    if option is None or option.rich_help_panel not in PANELS:
-        return -1, 0
-    names = PANELS[option.rich_help_panel]
-    return list(PANELS).index(option.rich_help_panel), (*names, parameter.name).index(parameter.name)
 
 
 def _named_value(parameter: inspect.Parameter) -> None:
@@ -283,7 +247,7 @@ def tell(text: str) -> None:
 
 
 def skipped_files(skipped: Sequence[Quarantined]) -> Iterator[str]:
-    """Yield a line for each reason why stray files of a folder were skipped, with the files, up to some."""
+    """Yield a line for each reason why files of a folder were skipped, with the first of these files."""
     strays: dict[str, list[str]] = {}
     for stray in skipped[:_STRAYS]:
         strays.setdefault(stray.reason, []).append(str(stray.file))
@@ -323,7 +287,7 @@ def write_json(target: str | None, result: Json) -> None:
 
 
 def write_pieces(target: str | None, pieces: Iterable[str]) -> None:
-    """Write a text that comes in pieces where `--json` says, without ever holding all of it."""
+    """Write a text that is produced in pieces to the file of `--json`, without holding all of it in memory."""
     if target is None:
         return
     if target == "-":
@@ -334,12 +298,12 @@ def write_pieces(target: str | None, pieces: Iterable[str]) -> None:
 
 
 def console(json_file: str | None = None) -> Console:
-    """Return where tables and sentences for people go: stdout, stderr if the JSON goes to stdout, nowhere if quiet."""
+    """Return the console for people: stdout, stderr if the JSON goes to stdout, none if quiet."""
     return Console(sys.stderr if json_file == "-" else sys.stdout, quiet=_talk is Talk.QUIET)
 
 
 def shows_progress() -> bool:
-    """Return whether long work shows how far it is: on a terminal, unless `--quiet`."""
+    """Return whether to show progress: on a terminal, unless `--quiet`."""
     return sys.stderr.isatty() and _talk is not Talk.QUIET
 
 
@@ -362,7 +326,7 @@ def working(what: str) -> Iterator[Callable[[str], None]]:
 
 
 def start_spark(cores: int = CORES, *, quick: bool = False, what: str = "Starting Spark") -> SparkSession:
-    """Start the embedded Spark of a command, and say so on a terminal."""
+    """Start the embedded Spark of a command, with a note on a terminal."""
     with working(what):
         from thence.tables.engines.spark.session import command_session
 
@@ -370,7 +334,7 @@ def start_spark(cores: int = CORES, *, quick: bool = False, what: str = "Startin
 
 
 def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterator[T]:
-    """Pass `items` through and show how far they are, on a terminal; say nothing when piped or quiet."""
+    """Yield `items` and show their progress on a terminal; show nothing when piped or quiet."""
     if not shows_progress():
         yield from items
         return
@@ -386,7 +350,7 @@ SILENT_SECONDS = 2.0
 
 @contextmanager
 def counted() -> Iterator[Callable[[str, int, int | None], None]]:
-    """Yield a function that long work calls with its stage, how much is done and, if known, of how much.
+    """Yield a callback for progress: it takes the stage, the amount done and, if known, the total.
 
     On a terminal it shows that, with rate and time left, once the work takes a while; else nothing.
     """
@@ -413,7 +377,7 @@ def counted() -> Iterator[Callable[[str, int, int | None], None]]:
 
 
 def _how_far(stage: str, done: int, total: int | None, seconds: float) -> str:
-    """Return a line on how far a stage is."""
+    """Return a line that shows the progress of a stage."""
     rate = done / seconds if seconds > 0 else 0.0
     of = f" of {total:,}" if total is not None else ""
     left = f", {(total - done) / rate:.0f} s left" if total is not None and rate > 0 else ""

@@ -1,4 +1,4 @@
-"""What commands print for people: sentences, and tables as wide as the terminal allows.
+"""Printing for people: sentences, and tables that fit the width of the terminal.
 
 Without rich, which takes 0.1 s to load: it serves progress on a terminal and the help texts alone.
 """
@@ -108,7 +108,7 @@ def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = N
 
 
 def cells(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the width of a text in columns of a terminal."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)

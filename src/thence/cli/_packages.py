@@ -1,4 +1,4 @@
-"""Which extra brings a package, and a check that what a verb needs is there before it works.
+"""The extra that brings each package, and a check that a command's packages are installed before it begins.
 
 Only the standard library is imported here: the package that is missing may be typer itself.
 """

@@ -32,7 +32,7 @@ def recorded(
     cores: int,
     paths: int = 100,
 ) -> Recorded:
-    """Return the rows to be shown and what the audit says of them."""
+    """Return the rows to be shown and the audit's findings about them."""
     everything = said_of(result, asked, title, paths=paths)
     if choice is None or choice.engine is Engine.LOCAL:
         with working("Reading"):

@@ -1,4 +1,4 @@
-"""Where a verb is to write, looked at before its work begins.
+"""Checks, before a command begins, that its output files and folders can be written.
 
 Invariant: an option whose metavar is FILE or DIR names a target, and `check_targets` refuses one that cannot be written
 before the verb is called: no work is done for a result that has no place. Nothing is made or changed by looking.
@@ -28,7 +28,7 @@ LONGEST_NAME = 4096
 
 
 def check_targets(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, object]) -> None:
-    """Refuse what cannot be written of the options that a verb was given, and two that name one file."""
+    """Reject output options that name a place that cannot be written, and two that name the same file."""
     taken = _files_read(parameters, given)
     for name, parameter in parameters.items():
         option = declared(parameter)
@@ -97,7 +97,7 @@ def check_target(option: str, given: str | Path, *, folder: bool) -> None:
 
 
 def _nearest(path: Path) -> Path:
-    """Return the path itself, or what is there of it: the innermost folder above it that exists."""
+    """Return the path, or the innermost existing folder above it."""
     return next(each for each in (path, *path.absolute().parents) if each.exists())
 
 
@@ -105,7 +105,7 @@ def _nearest(path: Path) -> Path:
 
 
 def check_out(out: Path, *, stream: bool, overwrite: bool) -> Format | None:
-    """Refuse a place that cannot be written, and make room; return the format of a file, None for a folder."""
+    """Reject a path that cannot be written, create its folder, and return the file's format, None for a folder."""
     from thence.tables.files.write_table import output_format
 
     kind = None if out.is_dir() else output_format(out)
@@ -131,7 +131,7 @@ _WRITTEN = re.compile(r"(\.?part-.*\.parquet(\.crc)?|\.?_SUCCESS(\.crc)?)")
 
 
 def refuse_own_input(files: list[Path], out: Path) -> None:
-    """Refuse to write where rows are read."""
+    """Reject an output that is also an input."""
     target = out.resolve()
     for file in files:
         if target in (file.resolve(), *file.resolve().parents) and out.exists():

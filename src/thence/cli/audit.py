@@ -114,7 +114,7 @@ def command(
 
 @contextmanager
 def _collecting(result: AuditResult) -> Iterator[AuditProgress]:
-    """Show how far Spark is while findings are collected from it, on a terminal."""
+    """Show the progress of Spark on a terminal while its findings are collected."""
     with counted() as progress:
         if result.engine != "spark":
             yield progress
@@ -126,7 +126,7 @@ def _collecting(result: AuditResult) -> Iterator[AuditProgress]:
 
 
 def _tallied(pieces: Iterator[str], progress: AuditProgress) -> Iterator[str]:
-    """Pass pieces of JSON on, and tell how many there have been."""
+    """Yield pieces of JSON, and report their number as progress."""
     for count, piece in enumerate(pieces):
         if count % PROGRESS_EVERY == 0:
             progress("writing findings", count, None)
@@ -195,7 +195,7 @@ SMALL = 50 << 20
 
 
 def _opened_by_workers(opened: Trace) -> bool:
-    """Return whether no row is likely to pass through Java, which then has little to do; the first file says it."""
+    """Return whether Java will probably read no rows, judged by the first file."""
     from thence.tables.files.parquet_reader import has_order
 
     return set(opened.files.values()) == {"parquet"} and has_order(next(iter(opened.files)))
@@ -215,7 +215,7 @@ def _audit_logs(opened: Trace, result: AuditResult) -> None:
 
 
 def tell(result: AuditResult, choice: EngineChoice | None, opened: Trace, paths: int, out: Console) -> None:
-    """Print what people want to know, the worst first."""
+    """Print verdict, findings and runs for people, the worst first."""
     say = out.print
     if choice is not None:
         say(f"verdict: {result.verdict}")
@@ -277,7 +277,7 @@ _CLOCK_VERDICTS = {
 
 
 def _clocks(result: AuditResult) -> Iterator[str]:
-    """Yield what is said of logs with clocks."""
+    """Yield sentences about logs with vector clocks."""
     if result.clocks is None:
         return
     audited = result.clocks
@@ -297,7 +297,7 @@ def _clocks(result: AuditResult) -> Iterator[str]:
 
 
 def _records(result: AuditResult) -> Iterator[str]:
-    """Yield what is said of spans, events and changes: causes that are not there, and clocks."""
+    """Yield sentences about spans, events and changes: missing causes, and clock skew."""
     if result.records is None:
         return
     orphans, skews = result.records.orphans, result.records.skews
@@ -341,20 +341,21 @@ def _findings(result: AuditResult, paths: int) -> Iterator[str]:
 
 
 def _hints(reasons: list[str]) -> Iterator[str]:
-    """Yield what may help where rows were set aside for their columns: they may have other names, or not be ours."""
+    """Yield hints where rows were set aside because of their columns, which may have other names or another format."""
     for column in JUDGED_COLUMNS:
         about_it = [reason for reason in reasons if reason.startswith(f"{column.name} is ")]
         if not any("accepted" in reason or "missing" in reason for reason in about_it):
             continue
         if column.among and any("accepted" in reason for reason in about_it):
-            yield f"note: if your rows have other words for {column.name}, --kinds YOURS=send,... says so"
+            yield f"note: if your rows have other words for {column.name}, give --kinds YOURS=send,..."
         elif any(re.search(r" is -?\d+; a string is accepted$", reason) for reason in about_it):
             yield f'note: ids are texts: convert the numbers of {column.name}, as in "1" for 1'
         elif column.required:
             known = ", ".join(column.name for column in JUDGED_COLUMNS)
-            yield f"note: if your columns have other names, --columns {column.name}=YOURS,... says so; ours are {known}"
-            how = without([column], ()) or f"; if it is no recorded execution: {ELSEWHERE}"
+            named = f"--columns {column.name}=YOURS,..."
+            yield f"note: if your columns have other names, give {named}; the columns are {known}"
+            how = without([column], ()) or f"; if this is not a recorded execution: {ELSEWHERE}"
             yield f"note{how.replace(';', ':', 1)}"
         else:
-            yield f"note: if your column {column.name} is not ours, --columns {column.name}= says so"
+            yield f"note: if your column {column.name} means something else, give --columns {column.name}="
         return

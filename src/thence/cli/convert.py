@@ -41,7 +41,7 @@ SHOWN_LEFT_OUT = 10
 
 
 class To(StrEnum):
-    """What a trace can be written as."""
+    """The formats in which a trace can be written."""
 
     jsonl = "jsonl"
     parquet = "parquet"
@@ -117,7 +117,7 @@ def command(
 
 
 class Conversion(NamedTuple):
-    """What is to be written, and where."""
+    """One conversion: input, format, excerpt and output."""
 
     to: To
     around: str | None
@@ -126,7 +126,7 @@ class Conversion(NamedTuple):
 
 
 def _choose(engine: str, source: Trace, asked: Conversion) -> EngineChoice:
-    """Choose who works; what is written as it is read takes no memory, so no size is too large for this process."""
+    """Choose the engine; output that is written while it is read needs no memory, so any size works in-process."""
     from thence.tables.engines import choice as engines
 
     kinds = set(source.files.values())

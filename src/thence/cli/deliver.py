@@ -45,7 +45,7 @@ EXAMPLE = "thence deliver events.parquet --id event_id --causes parent_id --key 
 
 
 class DeliveryRequest(NamedTuple):
-    """What is to be delivered, and how."""
+    """One delivery: its input, how causes are read, and its policy."""
 
     files: ArrivalFiles
     arrivals: str
@@ -60,7 +60,7 @@ class DeliveryRequest(NamedTuple):
 
 
 class Streaming(NamedTuple):
-    """How a stream goes on; without a checkpoint it is a batch."""
+    """Options of a stream; without a checkpoint the delivery is a batch."""
 
     checkpoint: Path | None
     once: bool
@@ -214,7 +214,7 @@ def command(
 
 
 def _named(by: str | None, id: str | None, causes: str | None, columns: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Return what rows say of their causes, and the names of the columns, from all options that say them."""
+    """Return the kind of causes and the names of the columns, from the options that state them."""
     if by is None and causes is None:
         raise MisuseError("name the column of the causes with --causes COLUMN, or the kind of causes with --by")
     if causes is not None and by not in (None, "depends_on"):
@@ -236,9 +236,9 @@ def _failure(result: Row) -> str | None:
     if not rows or (placed and unusable <= placed):
         return None
     shown = "; ".join(f"{count} of them: {reason}" for reason, count in list(result["quarantined"].items())[:3])
-    waits = f"; {outcomes['blocked']} wait for causes that the input does not hold" if outcomes.get("blocked") else ""
-    of_all = f"of {rows} row{'s' * (rows != 1)} {placed or 'none'} could be delivered"
-    return f"{of_all}, {unusable} quarantined" + (f" ({shown})" if shown else "") + waits
+    waits = f"; {outcomes['blocked']} wait for causes that are not in the input" if outcomes.get("blocked") else ""
+    of_all = f"{placed or 'none'} of {rows} row{'s' * (rows != 1)} could be delivered"
+    return of_all + (f", {unusable} quarantined ({shown})" if unusable else "") + waits
 
 
 def _delivered(asked: DeliveryRequest, choice: EngineChoice, streaming: Streaming, cores: int) -> Row:
@@ -269,7 +269,7 @@ def _choice(engine: str, found: ArrivalFiles, stream: bool, *, one_file: bool) -
 
 
 def _local(asked: DeliveryRequest) -> Row:
-    """Deliver in this process; what comes out is one file, which is Parquet in a folder."""
+    """Deliver in this process, into one file; in a folder it is Parquet."""
     require_packages("pyarrow", "numpy")
     from thence.tables.files.without_pandas import without_pandas
 
@@ -302,7 +302,7 @@ def _local(asked: DeliveryRequest) -> Row:
 
 
 def _tell_default_key(asked: DeliveryRequest, key: tuple[str, ...]) -> None:
-    """Say which columns separate the orders, if the caller named the causes and no key."""
+    """Print the columns that separate the orders, if the caller named the causes and no key."""
     if asked.key is None and "depends_on" in asked.columns and key:
         tell(f"key: {', '.join(key)} (--key names other columns)")
 
@@ -330,7 +330,7 @@ def _on_spark(asked: DeliveryRequest, streaming: Streaming, cores: int) -> Row:
 
 @contextmanager
 def _policy_may_stop() -> Iterator[None]:
-    """End with 1 where a policy or a full key stopped the work, and say what it said."""
+    """Exit with 1 and the policy's message where a policy or a full key stopped the delivery."""
     try:
         yield
     except TraceError as error:
@@ -339,7 +339,7 @@ def _policy_may_stop() -> Iterator[None]:
 
 
 def _result(out: Path, counts: dict[tuple[str, str | None], int], waiting: list[Row]) -> Row:
-    """Return what is printed, from the number of rows with each outcome and reason, the most frequent first."""
+    """Return the lines to print from the counts of outcomes and reasons, the most frequent first."""
     outcomes, unusable = Counter[str](), dict[str | None, int]()
     for (outcome, reason), count in counts.items():
         outcomes[outcome] += count
@@ -422,7 +422,7 @@ def _show(result: Row, json_file: str | None) -> None:
 
 
 def show_waiting(rows: list[Row], json_file: str | None) -> None:
-    """Show what waits for people: one line per cause at the root, the one that holds most rows first."""
+    """Print the held rows: one line for each cause at the root, the one that holds most rows first."""
     to = console(json_file)
     if not rows:
         to.print("no row waits")
@@ -440,7 +440,7 @@ def show_waiting(rows: list[Row], json_file: str | None) -> None:
 
 
 def _why(row: Row) -> str:
-    """Return what is known of the cause at the root: the end of the sentence that the row has."""
+    """Return what is known about the cause at the root, taken from the end of the row's reason."""
     end = str(row.get("reason") or "").partition("; ")[2]
     return end.removeprefix(f"{row.get('blocker')} ")
 

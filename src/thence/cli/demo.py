@@ -41,7 +41,7 @@ LIVE_ORDERS = 200
 
 @dataclass(slots=True)
 class Demo:
-    """What the steps share: where files go, what came of each, and whether all is as it should be."""
+    """State shared by the steps: output folder, results of each step, and whether all checks passed."""
 
     out: Path
     console: Console
@@ -69,7 +69,7 @@ class Demo:
 
     @contextmanager
     def timed(self, what: str, shown: str) -> Iterator[Callable[[str], None]]:
-        """Show that a part is going on, and keep how long it took."""
+        """Show a step as in progress, and keep its duration."""
         began = monotonic()
         with working(shown) as report:
             yield report
@@ -269,7 +269,7 @@ def deliver_the_stream(made: Demo) -> None:
 
 
 def _run_stream(session: SparkSession, folder: Path) -> None:
-    """Read what is there, one file in a micro-batch, and stop."""
+    """Process the files that are there, one per micro-batch, and stop."""
     from thence.tables.engines.spark.deliver import deliver
 
     schema = session.read.parquet(str(folder / "incoming")).schema
@@ -366,7 +366,7 @@ def what_it_costs(made: Demo) -> None:
 
 
 def write_page(made: Demo) -> None:
-    """Write what was shown as one HTML page."""
+    """Write everything that was shown as one HTML page."""
     from thence.show.results_page import results_page
 
     target = made.out / "index.html"

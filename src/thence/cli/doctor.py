@@ -38,7 +38,7 @@ class Check:
 
     @property
     def fine(self) -> bool:
-        """Whether nothing needs to be done."""
+        """Whether this finding needs no action."""
         return self.status in ("ok", "note", "absent")
 
 
@@ -109,7 +109,7 @@ def _sqlite() -> Check:
     if sqlite3.sqlite_version_info >= WAL_RESET_FIXED:
         return Check("sqlite", "ok", sqlite3.sqlite_version)
     fixed = ".".join(map(str, WAL_RESET_FIXED))
-    advice = f"before {fixed} two writers can lose a log; a journal has one, so leave journals to their endpoints"
+    advice = f"before {fixed} SQLite can lose a commit if two processes write: open a journal with its endpoint only"
     return Check("sqlite", "note", sqlite3.sqlite_version, advice)
 
 
@@ -130,7 +130,7 @@ def _packages() -> Iterator[Check]:
 
 
 def _brief(check: Check) -> str:
-    """Return what was found for people: of an extra the first package, since `--json` has all of them."""
+    """Return the finding for people: of an extra only the first package, since `--json` has all of them."""
     first, *others = check.found.split(", ") if check.what.startswith("thence[") else [check.found]
     return f"{first} and {len(others)} more" if others else first
 
@@ -171,7 +171,7 @@ def _archive(java: Java, *, make: bool) -> Check:
 
 
 def _spark(java: Java) -> Iterator[Check]:
-    """Start a session on `java`, run a job through its workers, and say how that went."""
+    """Start a session on `java`, run a job on its workers, and add the result to the findings."""
     from thence.tables.engines.spark.session import probe
 
     began = time.perf_counter()

@@ -146,7 +146,7 @@ def _add(folder: Path, name: str, json_file: str | None) -> None:
 
 
 def _runner() -> Callable[[Coroutine[None, None, None]], None]:
-    """Return what runs a coroutine: uvloop where it is installed, asyncio otherwise."""
+    """Return the function that runs a coroutine: uvloop's where it is installed, asyncio's otherwise."""
     try:
         import uvloop
     except ImportError:

@@ -32,7 +32,9 @@ def command(
     fact: Annotated[
         tuple[str, str, str, str] | None,
         typer.Option(
-            metavar="M D COPY TO", help='Instead: must the copy of COPY to TO say that "D is a destination of M"? Why?'
+            metavar="M D COPY TO",
+            help="Instead: explain why the copy of message COPY to process TO must, or need not, carry the fact that "
+            "D is a destination of message M.",
         ),
     ] = None,
     run: Annotated[str | None, typer.Option(help="With --fact: the run, if there are several.")] = None,

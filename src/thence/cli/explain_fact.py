@@ -26,7 +26,7 @@ CARRIED = {
 
 
 def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None, json_file: str | None) -> None:
-    """Read one run, and say why the copy must, or need not, carry the fact."""
+    """Explain from one run why the copy must, or need not, carry the fact."""
     from thence.core.model.fixed_points import FixedPoints
     from thence.core.model.order import gaps, usable
 

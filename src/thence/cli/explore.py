@@ -37,13 +37,15 @@ def command(
     destinations: Annotated[
         str, typer.Option(metavar="unicast|any|broadcast", help="Destinations of a message.")
     ] = "unicast",
-    fifo: Annotated[bool, typer.Option("--fifo", help="Channels keep the order of sending.")] = False,
+    fifo: Annotated[bool, typer.Option("--fifo", help="Copies of one link arrive in the order of sending.")] = False,
     to_self: Annotated[bool, typer.Option("--self", help="Processes may address themselves.")] = False,
     crashes: Annotated[int, typer.Option(help="Number of processes that may crash.")] = 0,
     loss: Annotated[int, typer.Option(help="Number of copies that may be lost.")] = 0,
     links: Annotated[int, typer.Option(help="Number of overlay links that may be opened.")] = 0,
-    groups: Annotated[str, typer.Option(help="Groups for protocols that need them: ab|c.")] = "",
-    detector: Annotated[str, typer.Option(metavar="eager|falling|any", help="Failure detector.")] = "eager",
+    groups: Annotated[str, typer.Option(help="Groups of processes, for protocols that need them, as in 'ab|c'.")] = "",
+    detector: Annotated[
+        str, typer.Option(metavar="eager|falling|any", help="Behaviour of the failure detector.")
+    ] = "eager",
     changes: Annotated[
         int, typer.Option(help="How often the detector `any` may change its output at each process.")
     ] = 1,

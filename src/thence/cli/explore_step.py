@@ -21,7 +21,7 @@ SHOWN_STARTS = 40
 
 
 def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | None, json_file: str | None) -> None:
-    """Show what can happen, take what is chosen, until the user ends it or a property breaks."""
+    """Show the possible steps and take the chosen one, until the user ends it or a property breaks."""
     from thence.lab.explorer.stepping import Stepper
 
     out = console(json_file)
@@ -54,7 +54,7 @@ def by_hand(setting: Setting, properties: frozenset[str] | None, save: Path | No
 
 
 def _start(setting: Setting, out: Console) -> Start | None:
-    """Let the user choose who will crash and whom the detector lets each trust; None if it ends here."""
+    """Let the user choose the crashing processes and the detector's output; None if the user ends it."""
     from thence.lab.explorer.stepping import starts
     from thence.lab.explorer.witness import Witness
 

@@ -86,7 +86,7 @@ def command(
 
 
 def _name(given: list[str], opened: Trace) -> str:
-    """Return what the page is called: the file if there is one, else what was asked for first."""
+    """Return the title of the page: the name of the only file, else the first name given."""
     name = next(iter(opened.files)).name if len(opened.files) == 1 else Path(given[0]).name
     return name.removesuffix(".gz").replace("*", "all") or "run"
 

@@ -36,33 +36,39 @@ def command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same run, to the byte.")] = 1,
-    fifo: Annotated[bool, typer.Option("--fifo", help="Copies of one link arrive in order.")] = False,
+    fifo: Annotated[bool, typer.Option("--fifo", help="Copies of one link arrive in the order of sending.")] = False,
     to_self: Annotated[bool, typer.Option("--self", help="A process may send to itself, too.")] = False,
     delay: Annotated[
         str,
         typer.Option(
             metavar="SPEC",
-            help="constant:T, uniform:LOW,HIGH, exponential:MEAN, pareto:MEAN,SHAPE, lognormal:MEDIAN,SIGMA, "
-            "adversarial:MEAN; exceptions follow, as in exponential:0.05;a>b=constant:1",
+            help="Delay of a copy: constant:T, uniform:LOW,HIGH, exponential:MEAN, pareto:MEAN,SHAPE, "
+            "lognormal:MEDIAN,SIGMA, adversarial:MEAN; exceptions follow, as in exponential:0.05;a>b=constant:1",
         ),
     ] = "exponential:0.05",
     workload: Annotated[
         str,
         typer.Option(
             metavar="SPEC",
-            help="poisson, hotspot:HOT,SHARE, bursts:TALK,SILENCE, groups:4x3 or groups:abc/cd, "
-            "request-reply:SERVERS,THINK, replicated:ITEMS,COPIES",
+            help="Pattern of the requests: poisson, hotspot:HOT,SHARE, bursts:TALK,SILENCE, groups:4x3 or "
+            "groups:abc/cd, request-reply:SERVERS,THINK, replicated:ITEMS,COPIES",
         ),
     ] = "poisson",
     rate: Annotated[float, typer.Option(help="Requests per second of each process.")] = 10.0,
     labels: Annotated[int, typer.Option(help="Number of independent causal orders.")] = 0,
-    bound: Annotated[int | None, typer.Option(metavar="B", help="Protocol bounded: sends in an epoch.")] = None,
+    bound: Annotated[
+        int | None, typer.Option(metavar="B", help="Number of sends in an epoch, for the protocol bounded.")
+    ] = None,
     crashes: Annotated[int, typer.Option(help="Number of processes that stop at a random time.")] = 0,
     links: Annotated[int, typer.Option(help="Number of overlay links that are opened at random times.")] = 0,
     loss: Annotated[float, typer.Option(help="Share of copies lost; only for protocols that tolerate it.")] = 0.0,
     duplicates: Annotated[float, typer.Option(help="Share of copies that arrive twice.")] = 0.0,
     partition: Annotated[
-        list[str] | None, typer.Option(metavar="SPEC", help="1.5-4:abc|de: two sides for those seconds; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Cut the network, as in 1.5-4:abc|de: no copies between abc and de from second 1.5 to 4; repeatable.",
+        ),
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the protocol; repeatable.")

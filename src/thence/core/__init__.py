@@ -1,1 +1,1 @@
-"""What a message is and how protocols treat it: standard library only, no I/O, no clock, no randomness."""
+"""Messages, stamps and the protocols that order them: standard library only, no I/O, no clock, no randomness."""

@@ -62,7 +62,7 @@ class Asker:
 
 
 def read_question(proven: str | None, body: bytes, process: LiveProcess, *, addressed: bool = True) -> Propose:
-    """Read what is asked for, and refuse what cannot be; `addressed`: a process that joins says where it listens."""
+    """Parse a request and reject invalid ones; `addressed`: a joining process names its address."""
     core = process.core
     try:
         asked = json.loads(body)
@@ -89,7 +89,7 @@ def read_question(proven: str | None, body: bytes, process: LiveProcess, *, addr
 
 
 def read_answer(body: bytes) -> Row:
-    """Read what a process has answered: what is wrong, whom to ask instead, or who has not accepted yet."""
+    """Parse an answer: an error, the process to ask instead, or the members that have not accepted yet."""
     try:
         answer: Row = json.loads(body)
         if {"error", "ask"} & answer.keys() or all(isinstance(answer[key], list) for key in ("waiting", "roster")):

@@ -35,7 +35,7 @@ class Address:
 
     @property
     def loopback(self) -> bool:
-        """Whether it never leaves this machine."""
+        """Whether the address is on this machine only (loopback)."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -68,7 +68,7 @@ class Nats:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is bounded, and what happens at the bound."""
+    """Limits of an endpoint, and the behaviour at each limit."""
 
     payload_bytes: int = 1 << 20
     credit_bytes: int = 1 << 20
@@ -89,7 +89,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One endpoint: who it is, whom it talks to, and where it keeps what it must not forget."""
+    """One endpoint: its name, its peers, and the files of its journal and trace."""
 
     name: str
     """this process, one of `processes`"""

@@ -143,7 +143,7 @@ class Core:
 
     @property
     def held(self) -> int:
-        """How many messages wait for their causes here."""
+        """The number of messages that wait for their causes here."""
         return len(self.payloads) + len(self.aside)
 
     def name(self, key: MessageKey) -> str:
@@ -374,7 +374,7 @@ class Core:
         self.rows.came("deliver", key, copy, ref.stamp, step.time)
 
     def _transmit(self, copy: Copy, body: bytes | None, step: InputResult) -> None:
-        """Hand on a protocol message, with the payload of what it is about if that is short and of use there."""
+        """Forward a protocol message, with the payload it refers to if that is short and needed there."""
         known = self.payloads.get((copy.label, copy.sender, copy.count)) if self.relays else None
         order = self.rows.tick(known.order if known else 0)
         inline = known is not None and known.size <= INLINE and bool(copy.destinations >> copy.destination & 1)
@@ -394,7 +394,7 @@ class Core:
             self.rows.hop(copy, -item, time)  # the clock stands still: what was sent here is not news
 
     def _to_itself(self, copy: Copy) -> bool:
-        """Tell whether a message goes from its sender to itself where its arrival has no other row."""
+        """Return whether a message goes from its sender to itself and its arrival has no other row."""
         return self.relays and copy.source == copy.destination
 
     # -- who takes part ----------------------------------------------------------------------------------------------

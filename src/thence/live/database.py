@@ -29,7 +29,7 @@ class JournalError(TraceError):
 
 
 class Database(Protocol):
-    """What the journal asks of SQLite."""
+    """The operations of SQLite that the journal uses."""
 
     def execute(self, sql: str, parameters: Sequence[SqlValue] = ()) -> list[SqlRow]:
         """Run one statement and return its rows."""

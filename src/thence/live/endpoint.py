@@ -71,7 +71,7 @@ class Endpoint:
 
     @property
     def failure(self) -> ThenceError | None:
-        """Why the endpoint takes no part any more, if so."""
+        """The reason why the endpoint has failed, if it has."""
         return self.writer.failure
 
     # -- start and stop ------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ HELLO_LIMIT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What both ends of a connection say first."""
+    """The first frame of each end of a connection."""
 
     name: str
     identity: str

@@ -1,4 +1,4 @@
-"""What one input sets free, and a group of inputs on its way through a process, with those who asked for them."""
+"""Group commit: the inputs of one commit, the callers that wait for them, and the effects that it releases."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Aside(NamedTuple):
 
 @dataclass(slots=True)
 class InputResult:
-    """What one input set free."""
+    """The effects that one input released."""
 
     given: Input
     number: int
@@ -97,7 +97,7 @@ class QueuedInput:
 
 @dataclass(slots=True)
 class Released:
-    """What a committed group sets free beside frames."""
+    """The effects that a committed group releases beside frames."""
 
     delivered: list[InboxEntry] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -124,5 +124,5 @@ class InputGroup:
 
     @property
     def heavy(self) -> bool:
-        """Whether it takes long to commit."""
+        """Whether its commit will take long."""
         return self.bytes > HEAVY_BYTES or len(self.unsealed) > HEAVY_INPUTS

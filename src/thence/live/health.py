@@ -1,4 +1,4 @@
-"""Health and readiness of a live endpoint over HTTP, for those who run it: `/healthz` and `/readyz`.
+"""Health and readiness of a live endpoint over HTTP: `/healthz` and `/readyz`.
 
 Both are answered by the endpoint's own loop, so that an answer shows that it runs. `/healthz` is 200 until the endpoint
 has failed; `/readyz` is 200 while it takes sends: not failed, not stopping, and with space in the journal. Peers that

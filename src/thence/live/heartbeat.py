@@ -47,7 +47,7 @@ class Detector:
         self._ticked = now
 
     def heard(self, peer: int, now: float) -> None:
-        """Note that something came from a peer."""
+        """Note that a peer was heard from."""
         gap = now - self._last[peer]
         if gap > 0:
             self._gaps[peer].append(max(gap, self.interval / 2))

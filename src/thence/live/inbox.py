@@ -51,7 +51,7 @@ class Inbox:
         self._waiting.append((delivery, again))
 
     def wake(self) -> None:
-        """Let readers look up: nothing will come any more."""
+        """Wake the readers: no more deliveries will come."""
         self.news.set()
         self.returned.set()
 

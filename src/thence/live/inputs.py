@@ -1,4 +1,4 @@
-"""What the journal writes down (inputs) and what travels over a link (items), and both as bytes.
+"""Inputs (written to the journal) and items (sent over a link), and their forms as bytes.
 
 Invariant: `read_input(kind, data)` returns what `data_of(input)` was given; `read_item(item_bytes(...))` likewise;
 whatever else arrives raises `PeerError` before anything is done with it. The payload stands last in both, so that it

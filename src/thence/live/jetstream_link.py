@@ -1,4 +1,4 @@
-"""What a JetStream transport keeps of one peer: items on their way to the server, and items that came from it.
+"""State of a JetStream transport for one peer: items being published, and items received from it.
 
 Invariant: at most `WINDOW_MESSAGES` items of a link are published and not acknowledged, all others before them are
 stored. So no more items can come before one that is missing, and those wait here, unacknowledged.
@@ -118,7 +118,7 @@ class JetStreamSession:
             self._acks.extend(self._taken.pop(number))
 
     def flush(self) -> None:
-        """Let the task go on."""
+        """Wake the task that sends."""
         if self._waiting or self._acks:
             self._news.set()
 

@@ -75,7 +75,7 @@ class Snapshot:
 
 
 class JournalPosition:
-    """How far the journal has come, and the lock that keeps a second process off it."""
+    """The journal's progress mark, and the lock that excludes a second process."""
 
     def __init__(self, path: Path) -> None:
         """Open or create the file."""
@@ -164,7 +164,7 @@ class Journal:
             self.flush()
 
     def flush(self) -> None:
-        """Hand SQLite the inputs of the group, still uncommitted."""
+        """Write the inputs of the group to SQLite, still uncommitted."""
         if self._rows:
             rows, self._rows = self._rows, []
             self.database.execute_many("INSERT INTO thence_inputs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)

@@ -62,7 +62,7 @@ class LinkRefused(PeerError):
 
 
 class Link:
-    """What one process knows of the exchange with one peer."""
+    """State of the exchange with one peer: sent, acknowledged and received items, and credit."""
 
     def __init__(
         self, name: str, outbox: Outbox, received: int, identity: str | None, *, window: int = WINDOW_BYTES

@@ -77,7 +77,7 @@ def printable(text: str) -> str:
 
 
 class Warnings:
-    """Says a warning once for each peer, cause and minute, and how often it was held back since.
+    """Logs a warning once for each peer, cause and minute, with the number of suppressed repetitions.
 
     A cause is the sentence without its numbers. No peer has more than `CAUSES` causes in a minute, and no more than
     `PEERS` pairs of a peer and a cause are kept.

@@ -1,4 +1,4 @@
-"""What an application holds of a message: the message itself, and the transaction that deals with it in one step.
+"""A delivered message as the application sees it, and the transaction that completes it in one commit.
 
 Invariant: a transaction is committed together with the end of its message and its sends, or nothing of it happened.
 While it is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error. A task

@@ -1,4 +1,4 @@
-"""What a live endpoint counts, shown to Prometheus at `/metrics`.
+"""Metrics of a live endpoint, served to Prometheus at `/metrics`.
 
 Values are taken from the process when Prometheus asks, so that counting costs nothing otherwise; only how long commits
 take is noted as they happen. prometheus_client is loaded by endpoints that have metrics alone.

@@ -1,4 +1,4 @@
-"""What is still on its way to one peer: numbered items, the oldest in memory, the rest in the journal.
+"""Items in flight to one peer: numbered, the oldest in memory, the rest in the journal.
 
 Invariant: numbers count from 1 without a gap and are given when the item is made, so they follow from the inputs alone.
 An item leaves the outbox when the peer has said that it wrote it down, and for no other reason. No more than

@@ -214,7 +214,7 @@ class LiveProcess:
         self.pump(session.peer)
 
     def pump(self, peer: int) -> None:
-        """Hand to the connection what may leave."""
+        """Pass the items that may leave to the connection."""
         session, link = self.sessions.get(peer), self.links[peer]
         if session is not None and session.open:
             self._fill(session, link, peer)
@@ -283,7 +283,7 @@ class LiveProcess:
                 self.snapshot()
 
     def _seal(self) -> None:
-        """Hand SQLite the rows of the inputs that were applied."""
+        """Write the rows of the applied inputs to SQLite."""
         assert self.group is not None
         for step in self.group.unsealed:
             self.journal.append(self.core.seal(step))
@@ -409,7 +409,7 @@ class LiveProcess:
             self.journal.checkpoint()
 
     def release(self) -> Released:
-        """Let out what the committed group has set free."""
+        """Release the effects of the committed group."""
         group, self.group = self.group, None
         assert group is not None
         self.record(group.released.events)

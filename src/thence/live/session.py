@@ -44,14 +44,14 @@ class Channel(Protocol):
     """One connection, as a transport gives it."""
 
     def write(self, data: bytes) -> None:
-        """Hand bytes to the network."""
+        """Write bytes to the network."""
 
     def close(self) -> None:
         """End the connection, after what was written."""
 
 
 class Carrier(Protocol):
-    """What carries the items of one link, as a process uses it: a connection, or a broker between."""
+    """The carrier of one link's items, as a process uses it: a connection or a broker."""
 
     peer: int | None
     open: bool
@@ -63,7 +63,7 @@ class Carrier(Protocol):
         """Announce that items up to this number are committed, and how many bytes may come in all."""
 
     def flush(self) -> None:
-        """Hand to the network what was added."""
+        """Write the added frames to the network."""
 
     def refuse(self, error: PeerError) -> None:
         """Take nothing more of what cannot be used."""
@@ -172,7 +172,7 @@ class Session:
         self._out.append(ack_frame(received, credit))
 
     def flush(self) -> None:
-        """Hand to the network what was added."""
+        """Write the added frames to the network."""
         if self._out:
             out, self._out = self._out, []
             if self._long:

@@ -87,7 +87,7 @@ class TcpChannel(asyncio.Protocol):
         self.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Hand bytes to the process."""
+        """Pass received bytes to the process."""
         if self.session is None:
             return
         try:
@@ -116,7 +116,7 @@ class TcpChannel(asyncio.Protocol):
                 self._break(error)
 
     def write(self, data: bytes) -> None:
-        """Hand bytes to the network."""
+        """Write bytes to the network."""
         if self.transport is None or self.transport.is_closing():
             return
         if len(data) <= BLOCK_BYTES and not self._later:

@@ -1,4 +1,4 @@
-"""What an endpoint asks of a transport: carry items between the links of a process, and say who is reachable."""
+"""The interface of a transport: it carries items between processes and reports which peers are reachable."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class InputWriter:
         return failure
 
     def fail_answers(self, error: ThenceError) -> None:
-        """Tell all who wait for a commit that none will come."""
+        """Notify all callers that wait for a commit that none will come."""
         for answer in self._answers:
             answer.fail(error)
 

@@ -36,7 +36,7 @@ class Wanted:
 
 
 class ColumnWords(NamedTuple):
-    """What the caller's trace calls our columns, and the values of `kind`."""
+    """The caller's names of our columns and of the values of `kind`."""
 
     columns: Mapping[str, str] | None
     kinds: Mapping[str, str] | None

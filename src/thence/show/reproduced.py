@@ -1,4 +1,4 @@
-"""What was reproduced of the papers, as a folder: one page, rows, plots.
+"""The result of `thence reproduce` as a folder: one page, rows, plots.
 
 DIR/index.html            the page
 DIR/reproduce.json        the command, and every claim with its verdict

@@ -1,4 +1,4 @@
-"""For test suites: say in one line that a recorded execution is causal, and see why not.
+"""Assertions for test suites: a recorded execution is causal, or the test fails with the proof.
 
     from thence.testing import assert_causal
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[3] / "docs" / "how-to/stream.md"
+GUIDES = Path(__file__).parents[3] / "docs" / "how-to"
 ROWS = (
     "select destination, arrival, Event_ID, depends_on, to_timestamp(moment) moment, to_timestamp_ntz(local) local "
     "from values ('d', 2L, 'b', array('a'), '2024-03-31 01:30:00', '2024-03-31 02:30:00'), "
@@ -26,8 +26,9 @@ OPTIONS: dict[str, Any] = {"columns": {"message": "event_id"}, "key": ["destinat
 
 
 def block(words: str) -> str:
-    """Return the block of code on the page about delivery that has these words."""
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    """Return the block of code in the guides about streams that has these words."""
+    text = "".join((GUIDES / name).read_text(encoding="utf-8") for name in ("stream.md", "stream-output.md"))
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (found,) = (each for each in blocks if words in each)
     return str(found)
 

@@ -223,4 +223,4 @@ def test_a_command_on_spark_that_delivers_nothing_ends_with_1(
     file.write_text('{"event_id": null, "parent_id": "x", "account": "a"}\n' * 2)
     asked = ["deliver", str(file), *OPTIONS, "--engine", "spark", "--cores", "2", "--out", str(tmp_path / "out")]
     assert main(asked) == 1
-    assert "of 2 rows none could be delivered, 2 quarantined" in capsys.readouterr().err
+    assert "none of 2 rows could be delivered, 2 quarantined" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The recipe of docs/how-to/stream.md for a table that sees each row once, with repeated micro-batches."""
+"""The recipe of docs/how-to/stream-output.md for a table that sees each row once, with repeated micro-batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from thence import Orderer
 
-PAGE = Path(__file__).parents[3] / "docs" / "how-to/stream.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to/stream-output.md"
 Row = dict[str, Any]
 
 

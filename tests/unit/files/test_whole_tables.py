@@ -16,6 +16,7 @@ import thence
 from thence.errors import MisuseError, TraceError
 from thence.tables.files.source import open_bytes
 from thence.tables.files.whole_tables import ending_of
+from thence.tables.files.write_table import write_table
 
 ROWS = pa.table({"id": ["b", "a"], "parent": ["a", None], "n": [1, 2]})
 TABLES = {"delta": write_delta, "iceberg": write_iceberg}
@@ -103,10 +104,10 @@ def test_a_trace_in_csv_says_what_it_lacks(tmp_path: Path) -> None:
         thence.audit(file)
     assert thence.audit(file, columns={"process": "host"}).verdict == "causal"
     file.write_text("run,process,index,kind\nr,a,one,internal\n")
-    with pytest.raises(MisuseError, match=r"column index holds 'one', which is no whole number; .*by index=NAME"):
+    with pytest.raises(MisuseError, match=r"column index holds 'one', which is not a whole number; .*as in index=NAME"):
         thence.audit(file)
     file.write_text("run,process,index,kind,order\nr,a,1,internal,Kunde0\n")
-    with pytest.raises(MisuseError, match=r"column order holds 'Kunde0', .* or that none is, by order="):
+    with pytest.raises(MisuseError, match=r"column order holds 'Kunde0', .* or order= if there is none"):
         thence.audit(file)
 
 
@@ -206,3 +207,10 @@ def test_parquet_of_a_plain_folder_is_still_read(tmp_path: Path) -> None:
     (tmp_path / "metadata").mkdir()
     pq.write_table(ROWS, tmp_path / "metadata" / "x.parquet")
     assert ids(tmp_path) == ["a", "b"]
+
+
+def test_a_map_is_written_as_an_object_unless_a_key_is_there_twice(tmp_path: Path) -> None:
+    clocks = pa.array([[("a", 1)], None, [("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64()))
+    write_table(pa.table({"clock": clocks}), tmp_path / "out.jsonl", "jsonl")
+    rows = [json.loads(line)["clock"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert rows == [{"a": 1}, None, [["a", 1], ["a", 2]]]

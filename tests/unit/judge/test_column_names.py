@@ -118,7 +118,8 @@ def test_a_column_that_is_not_there_is_said(tmp_path: Path) -> None:
     file = tmp_path / "trace.parquet"
     write_other(runs(), file)
     with pytest.raises(
-        MisuseError, match=r"column colour is missing; found: .*pid.*; columns= says which of them is label"
+        MisuseError,
+        match=r"column colour is missing; found: .*pid.*; name the right one by columns=, as in label=NAME",
     ):
         thence.audit(file, columns=CALLED | {"label": "colour"})
     with thence.audit(tmp_path, columns=CALLED | {"label": "colour"}) as result:
@@ -139,12 +140,12 @@ def test_a_column_of_ones_own_that_has_our_name(kind: str, tmp_path: Path, capsy
         pq.write_table(pa.Table.from_pylist(rows), file)
     if kind == "jsonl":
         assert main(["audit", str(file)]) == 1
-        assert "note: if your column order is not ours, --columns order= says so" in capsys.readouterr().out
+        assert "note: if your column order means something else, give --columns order=" in capsys.readouterr().out
     else:
         assert main(["audit", str(file)]) == 2
         said = capsys.readouterr().err
         assert "column order is string; long is accepted; found: destinations, index" in said
-        assert "--columns says which of them is order, by order=NAME, or that none is, by order=" in said
+        assert "name the right one by --columns, as in order=NAME, or order= if there is none" in said
     with thence.audit(file, columns={"order": ""}) as result:
         assert [row["missing"] for row in result.violations] == ["a1"]
     with thence.audit(pa.Table.from_pylist(rows), columns={"order": ""}) as result:
@@ -156,9 +157,9 @@ def test_a_file_of_other_columns_is_told_how_to_name_them(tmp_path: Path, capsys
     file = tmp_path / "trace.parquet"
     write_other(runs(), file)
     assert main(["audit", str(file)]) == 2
-    assert "--columns says which of them is index, by index=NAME" in capsys.readouterr().err
+    assert "name the right one by --columns, as in index=NAME" in capsys.readouterr().err
     assert main(["audit", str(tmp_path)]) == 1
-    assert "if your columns have other names, --columns index=YOURS" in capsys.readouterr().out
+    assert "if your columns have other names, give --columns index=YOURS" in capsys.readouterr().out
 
 
 def test_a_column_that_the_audit_does_not_read_may_be_named() -> None:

@@ -1,1 +1,1 @@
-"""The nouns: frozen, small, standard library only; nothing here knows a protocol or does I/O."""
+"""Basic types: messages, events, rosters, verdicts. Immutable, standard library only, without protocols or I/O."""

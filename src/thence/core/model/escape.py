@@ -1,4 +1,4 @@
-"""Names as they may be shown on a terminal: whatever could move its cursor or turn its text round shows as an escape.
+"""Escapes names for terminals: control characters and marks of writing direction become visible escapes.
 
 Invariant: `visible` changes nothing in a text without such characters, and what it returns has none. Data keeps names
 as they are; only what people read goes through here, and nothing else escapes for them.

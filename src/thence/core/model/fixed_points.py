@@ -29,7 +29,7 @@ class FixedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Whether a copy must carry a fact, the path that brings it there, and what has ended it if not."""
+    """Whether a copy must carry a fact: the path that brings it there, or the event that made it unnecessary."""
 
     fact: Fact
     copy: Fact

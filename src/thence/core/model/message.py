@@ -1,4 +1,4 @@
-"""What travels: a message is sent once, a copy of it goes to each destination and carries a stamp."""
+"""Messages and copies: a message is sent once, and a copy with a stamp travels to each destination."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MessageId:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cause:
-    """What a held copy waits for, named at the edge.
+    """A cause that a held copy waits for, with names in place of positions.
 
     `sender` and `count` name the message when `pairwise` is false. When it is true (matrix and clock protocols number
     messages per pair of processes) the cause is the count-th message of `sender` to the destination that waits.

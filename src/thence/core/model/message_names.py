@@ -1,4 +1,4 @@
-"""How messages and hops are named in traces, diagrams and errors.
+"""Names of messages and hops in traces, diagrams and errors.
 
 The simulator, the explorer and live endpoints name messages by one rule, from what every process that handles a copy
 knows: sender, count and label. `a7` is the 7th message of a, `a7/red` its 7th under the label red. Relayed messages and

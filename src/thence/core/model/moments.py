@@ -1,4 +1,4 @@
-"""Moments as seconds, by one rule wherever another process wrote them down: event times, times of events, of
+"""Times as seconds, read by one rule wherever another process wrote them: event times, times of events, of
 changes.
 """
 

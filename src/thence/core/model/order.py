@@ -57,7 +57,7 @@ class RejectedRow:
 
 @dataclass(slots=True)
 class Judgement:
-    """What the definition says of one run."""
+    """The verdict and findings of one run, by definition."""
 
     run: str
     events: int = 0

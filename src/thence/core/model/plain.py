@@ -1,4 +1,4 @@
-"""Plain data, named once: what tables, JSON and options are made of where no narrower type can be said."""
+"""Type aliases for plain data in tables, JSON and options, where no narrower type fits."""
 
 from __future__ import annotations
 

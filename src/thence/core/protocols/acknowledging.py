@@ -1,4 +1,4 @@
-"""What `synchronous` and `acked` share: unicasts without control information, one at a time, each
+"""Base of `synchronous` and `acked`: unicasts without control information, one at a time, each
 acknowledged.
 
 Invariant: a member has at most one copy on its way; the next may leave when the acknowledgement has come. A copy

@@ -1,4 +1,4 @@
-"""What protocols with a dependency log share: the log in the clear, contexts, and which logs cannot be.
+"""Shared by protocols with a dependency log: the log in the clear, contexts, and checks that reject impossible logs.
 
 The log itself, with merging and bytes, is `core/wire/dependency_log_cy.py`.
 """

@@ -1,4 +1,4 @@
-"""What a member tells its driver: data, no callbacks.
+"""Effects: the instructions of a member to its driver, as data instead of callbacks.
 
 Never changed once made. Those that come with every arrival are not frozen: that would nearly triple what one costs.
 """
@@ -50,7 +50,7 @@ class Deferred:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Deliver:
-    """Hand the message of this copy to the application now."""
+    """Deliver the message of this copy to the application now."""
 
     copy: Copy
     """the copy that arrived, with its message"""

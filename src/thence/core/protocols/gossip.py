@@ -42,7 +42,7 @@ from thence.errors import PeerError
 
 
 class Times:
-    """What a timestamp is: here a plain count. The null stamp is 0 in every kind."""
+    """The kind of timestamp, here a plain count. The null stamp is 0 in every kind."""
 
     def later(self, one: int, other: int) -> bool:
         """Return whether one stamp of a process is later than another of it."""

@@ -79,7 +79,7 @@ NEEDS: tuple[Need, ...] = get_args(Need)
 
 @dataclass(frozen=True, slots=True)
 class ProtocolEntry:
-    """What the registry says of a protocol, as data."""
+    """The registry's entry of a protocol, as data."""
 
     protocol: type[Member]
     """the class of its members"""

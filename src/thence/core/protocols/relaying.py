@@ -1,4 +1,4 @@
-"""What `central` and `hierarchy` share: a process asks its coordinator to send, and gets its messages from
+"""Base of `central` and `hierarchy`: a process asks its coordinator to send, and gets its messages from
 it alone.
 
 Invariant: a message goes to the sender's coordinator as a request; requests of one process are taken in the order

@@ -24,7 +24,7 @@ Value = Any
 
 
 class Shape:
-    """How a value is written, read, compared under renaming, and copied."""
+    """Describes how a value is written, read, compared under renaming, and copied."""
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
         """Append the value; `size` is the number of positions in the roster."""

@@ -45,7 +45,7 @@ Group = tuple[tuple[int, int], ...]
 @cython.final
 @cython.cclass
 class Log:
-    """What is still on its way, as far as a process knows."""
+    """The messages that are still in flight as far as a process knows, with their open destinations."""
 
     def __init__(self, groups: Any = None) -> None:
         """Take the entries of each sender by ascending count; nothing makes an empty log."""

@@ -1,4 +1,4 @@
-"""Sets of processes as masks: their bytes, and what becomes of them when positions are renamed."""
+"""Sets of processes as masks: their bytes, and their form after positions are renamed."""
 
 from __future__ import annotations
 

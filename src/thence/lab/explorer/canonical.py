@@ -1,4 +1,4 @@
-"""Names that do not depend on who is called what: two systems share a key iff one is the other with processes renamed.
+"""Canonical keys: two systems have the same key if and only if renaming processes turns one into the other.
 
 Member states, copies and pasts are replaced by small numbers, equal values by equal numbers, so that keys are
 short, exact (nothing is hashed away) and can be compared. The key is the least over all renamings that the

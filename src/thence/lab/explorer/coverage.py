@@ -1,4 +1,4 @@
-"""What an exploration saw: enough to say honestly what was covered, and what failed."""
+"""Results of an exploration: what was covered, and what failed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Failure:
 
 @dataclass
 class Coverage:
-    """What an exploration did, honestly."""
+    """The coverage and the failures of an exploration."""
 
     setting: Setting
     properties: tuple[str, ...]
@@ -43,7 +43,7 @@ class Coverage:
 
     @property
     def counted(self) -> int | None:
-        """How many executions there are; None where the exploration stopped before it could count them."""
+        """The number of executions; None where the exploration stopped before it could count them."""
         return self.executions if self.complete else None
 
     @property

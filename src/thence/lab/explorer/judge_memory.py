@@ -1,4 +1,4 @@
-"""What must be remembered of an execution to judge its future, and nothing more.
+"""The part of an execution's past that its judgement still needs.
 
 Invariant: a *fact* is "this message is addressed to that process". A fact is *outstanding* from the send of the
 message to its delivery there. For each process and each message with outstanding facts keep the outstanding

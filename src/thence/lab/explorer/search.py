@@ -60,7 +60,7 @@ def independent(silent: Step, other: Step) -> bool:
 
 
 class Options(TypedDict, total=False):
-    """What `Explorer` takes beside the setting."""
+    """Options of `Explorer` beside the setting."""
 
     properties: frozenset[str] | None
     reduce: bool

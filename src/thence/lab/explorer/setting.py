@@ -1,4 +1,4 @@
-"""What to explore: a protocol, a size, a network and the faults allowed; and the steps an execution is made of."""
+"""The setting of an exploration: protocol, size, network and allowed faults; and the steps of an execution."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class CopyName(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What is decided before the first step: who will crash, and what the failure detector tells each process."""
+    """Choices made before the first step: which processes crash, and the failure detector's output at each."""
 
     faulty: int = 0
     trust: tuple[int, ...] = ()
@@ -162,7 +162,7 @@ class Setting:
 
     @property
     def entry(self) -> ProtocolEntry:
-        """What the registry says of the protocol."""
+        """The registry's entry of the protocol."""
         return lookup(self.protocol) if self.variant is None else self.variant.entry
 
     @property

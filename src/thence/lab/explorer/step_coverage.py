@@ -1,4 +1,4 @@
-"""Which steps of a protocol an exploration went through: the places at which its source cites the paper.
+"""Step coverage: which lines of a protocol that cite the paper an exploration has run.
 
 Invariant: a step is a line of the protocol's own modules that ends in a comment which begins with a capital letter or
 cites a line of the paper (`SND(1)`, `Increment T.t`, `line 12`), or a function whose documentation begins with such a

@@ -71,7 +71,7 @@ class System(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What a step led to."""
+    """The result of a step."""
 
     system: System
     emitted: bool

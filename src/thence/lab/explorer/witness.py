@@ -38,7 +38,7 @@ ClearStamp = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass
 class Replay:
-    """What a sequence of steps led to."""
+    """The result of a sequence of steps."""
 
     setting: Setting
     system: System

@@ -87,7 +87,7 @@ class Translation:
 
     @property
     def stamped(self) -> bool:
-        """Whether the trace says anything of stamps, where it has deliveries."""
+        """Whether the trace records stamps, where it has deliveries."""
         arrived = [event for event in self.events if event.kind in ("receive", "deliver")]
         return not arrived or any(e.dependencies is not None or _sized(e) for e in arrived)
 

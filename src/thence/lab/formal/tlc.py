@@ -33,7 +33,7 @@ class TlcError(ThenceError):
 
 @dataclass(frozen=True)
 class Model:
-    """What TLC is to check: a module, its constants, the specification and properties.
+    """A check for TLC: module, constants, specification and properties.
 
     `constants` are simple values, as a configuration takes them; `definitions` give constants any TLA+ text, which TLC
     evaluates again wherever it uses it.
@@ -76,7 +76,7 @@ class Model:
 
 @dataclass(frozen=True)
 class TlcResult:
-    """What TLC found: the verdict and the number of states."""
+    """The result of TLC: verdict and number of states."""
 
     holds: bool
     violated: str

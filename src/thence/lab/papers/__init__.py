@@ -1,4 +1,4 @@
-"""What the papers print and claim: printed variants, rejected designs, their networks, and `reproduce`.
+"""The papers: printed variants, rejected designs, networks, claims, and `reproduce`.
 
 Each paper is a module with one `PAPER`: the simulations it needs (a grid), what else it measures, its claims, tables
 and pictures, the published value or statement beside ours, and a verdict per claim. `run.py` puts them together.

@@ -1,4 +1,4 @@
-"""What the ci-dc paper says of its figures 2 (dependents) and 3 (bytes per message), held against our runs.
+"""Claims of the ci-dc paper on figures 2 (dependents) and 3 (bytes per message), compared with our runs.
 
 4 bytes a timestamp, 2 bytes a process id, as there. The pictures are lost; the sentences about them are judged.
 """

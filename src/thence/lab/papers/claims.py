@@ -30,12 +30,12 @@ At = TypeVar("At")
 
 
 class NoDataError(Exception):
-    """What a claim needs was not measured."""
+    """The measurements that a claim needs are missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimJudgement:
-    """What became of a claim: the verdict and our value, in words."""
+    """The verdict on a claim and our value, in words."""
 
     verdict: ClaimVerdict
     ours: str

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 
 class View(NamedTuple):
-    """What one process sees at the end of the round: from whom (a mask) it has heard."""
+    """The view of one process at the end of a round: the mask of processes it received from."""
 
     process: int
     heard: int

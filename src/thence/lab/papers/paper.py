@@ -1,4 +1,4 @@
-"""What a paper's module provides, and the scale at which it is measured."""
+"""The interface of a paper's module, and the scales at which papers are measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Level = Literal["quick", "default", "full"]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is run: seconds (quick), minutes (default), or the papers' own counts (full)."""
+    """The amount of runs: seconds (quick), minutes (default), or the papers' own counts (full)."""
 
     level: Level = "default"
     processes: tuple[int, ...] = ()

@@ -67,7 +67,7 @@ class ACausalCarry(ACausal):
         return matrix, cargo
 
     def receive(self, copy: Copy) -> list[Effect]:
-        """Hand on what is carried along, or take it if it is addressed here."""
+        """Forward carried messages, or accept those addressed here."""
         effects: list[Effect] = []
         for carried in _cargo(copy) if copy.destinations & self.bit else ():
             effects += self._unloaded(carried, copy)
@@ -180,7 +180,7 @@ class LazyOkays(FifoOkays):
         return effects + self._handed_on(home) + self.advance(copy.sender)
 
     def progress(self) -> list[Effect]:
-        """Hand on what came from senders that are not trusted any more."""
+        """Forward messages from senders that are no longer trusted."""
         tables = (*self.mails, *self.kept)
         relays = [effect for table in tables for mail in table.values() for effect in self._handed_on(mail.copy)]
         return super().progress() + relays

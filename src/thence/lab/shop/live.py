@@ -28,7 +28,7 @@ EndpointLine = tuple[str, Row]
 
 @dataclass(slots=True)
 class LiveShop:
-    """What the ledger delivered, in order, and what the kill did."""
+    """The ledger's deliveries, in order, and the effect of the kill."""
 
     delivered: list[str] = field(default_factory=list)
     repeated: int = 0

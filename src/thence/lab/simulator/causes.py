@@ -1,4 +1,4 @@
-"""Who really had to wait: the causes of each copy, followed as the run goes, without any protocol.
+"""The true causes of each copy, tracked during a run independently of the protocol.
 
 Invariant: a copy at d is *free* from the moment at which it has arrived and every message that is addressed to d and
 causally precedes it has been delivered at d. What passes between that moment and its delivery is needless waiting. A

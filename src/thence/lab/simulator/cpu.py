@@ -1,4 +1,4 @@
-"""What the operations of a member cost in processor time: a table of its own, since no two machines agree on it.
+"""CPU time of a member's operations, in a table of its own because it depends on the machine.
 
 Times are of the thread, so neighbours on the machine do not count, less what reading the clock itself takes.
 """

@@ -1,4 +1,4 @@
-"""How long a copy travels: a small grammar of delay policies.
+"""Delays of copies in the network: a small grammar of delay policies.
 
     SPEC     = POLICY [";" LINK "=" POLICY]...          later links win over earlier ones
     LINK     = SOURCE ">" DESTINATION                   process names, or * for any

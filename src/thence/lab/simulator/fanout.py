@@ -1,4 +1,4 @@
-"""To how many, and to whom: the destination sets of a workload.
+"""Destination sets of a workload: their sizes and members.
 
     FANOUT = "unicast" | "broadcast" | "uniform" | K
 

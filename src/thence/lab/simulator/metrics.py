@@ -1,4 +1,4 @@
-"""What a designer asks of a run: sizes of stamps and logs, waiting, latency; in the steady state, with confidence.
+"""Measures of a run: sizes of stamps and logs, waiting, latency; in the steady state, with confidence intervals.
 
 Invariant: quantities are attributed to the message they belong to. The first `warmup` share of the messages is left
 out, the rest is divided into `batches` consecutive batches; a measure is the mean over all measured copies (messages),
@@ -32,7 +32,7 @@ CACHED_MESSAGES = 1024
 
 
 class Size(NamedTuple):
-    """What the stamp of a copy takes."""
+    """The size of a copy's stamp."""
 
     entries: int
     facts: int | None

@@ -1,4 +1,4 @@
-"""What became of a run, and why something still waits at its end."""
+"""The outcome of a run, and the reasons why messages still wait at its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from thence.core.protocols.effects import Pending
 
 @dataclass(slots=True)
 class RunOutcome:
-    """What became of a run."""
+    """The outcome of a run."""
 
     run: str
     seconds: float = 0.0

@@ -19,7 +19,7 @@ from thence.lab.simulator.workload import Request
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run gave; `recorder`, `arrivals`, `measures` and `cpu` where they were asked for."""
+    """The result of a run; `recorder`, `arrivals`, `measures` and `cpu` only on request."""
 
     scenario: Scenario
     outcome: RunOutcome

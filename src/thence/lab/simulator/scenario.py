@@ -75,7 +75,7 @@ class Scenario:
 
     @property
     def entry(self) -> ProtocolEntry:
-        """What the registry says of the protocol."""
+        """The registry's entry of the protocol."""
         return lookup(self.protocol)
 
     @property

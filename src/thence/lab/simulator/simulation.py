@@ -103,7 +103,7 @@ class Simulation:
         self._on_hop_arrived = _wanted(observers, "hop_arrived")
 
     def run(self) -> RunOutcome:
-        """Let everything happen, and say what became of it."""
+        """Run the simulation to its end and return the outcome."""
         for observer in self.observers:
             observer.begin(self)
         self._requests = self._through(self.workload.requests())

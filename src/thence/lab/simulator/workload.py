@@ -1,4 +1,4 @@
-"""Who sends what when: a workload is an iterator of requests in order of time, and a hook for answers.
+"""Workloads: iterators of send requests in order of time, with a hook for answers.
 
 Invariant: requests depend on the seed and on the workload's own text, never on the protocol or the network; only
 answers, which follow deliveries, come when the protocol lets them.

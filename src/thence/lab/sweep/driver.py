@@ -73,7 +73,7 @@ SweepProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep gave: two frames over its files, and how many scenarios were run now or had been before."""
+    """The result of a sweep: two frames over its files, and the numbers of new and earlier scenarios."""
 
     results: DataFrame
     summary: DataFrame

@@ -1,4 +1,4 @@
-"""What one task of a sweep does: run a scenario and write what came of it, with no Spark in sight.
+"""One task of a sweep, without Spark: runs a scenario and writes its result.
 
 Invariant: a scenario's files depend on the scenario alone: same seed, same bytes, whichever process runs it. They are
 written under another name and then moved, the trace first and the result last, so a result that is there is whole, and

@@ -46,7 +46,7 @@ GRAVITY: tuple[JoinScenario, ...] = ("i", "ii", "iii", "iv")
 
 @dataclass(frozen=True)
 class JoinResult:
-    """What a join amounts to."""
+    """The effects of a join."""
 
     process: str
     scenario: JoinScenario

@@ -111,7 +111,7 @@ class Routed:
         )
 
     def _deliver(self, here: str, effect: Deliver, time: float | None) -> tuple[str, frozenset[str]]:
-        """Hand a message to the application if it is for it; return it with the destinations that lie beyond."""
+        """Deliver a message if it is addressed here; return it with the destinations beyond."""
         copy = effect.copy
         cargo = self._cargo[copy.sender, copy.count]
         if self.record:

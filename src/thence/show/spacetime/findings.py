@@ -1,4 +1,4 @@
-"""What an audit found, as findings of scenes, in the audit's order and with its numbers.
+"""Findings of an audit as findings of scenes, in the audit's order and with its numbers.
 
 *Invariant.* Violations come first; then copies that are missing, doubled or misdelivered; then rows set aside. The
 first `paths` violations have their proof.

@@ -46,7 +46,7 @@ class Recorded:
 
     @property
     def total(self) -> int:
-        """How many events the trace has."""
+        """The number of events of the trace."""
         return len(self.events) + self.rest
 
     def violation(self, number: int) -> tuple[str, Finding]:

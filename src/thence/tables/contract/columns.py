@@ -173,7 +173,7 @@ def _checked_kinds(kinds: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 class Called(NamedTuple):
-    """How the caller's rows say our columns: the name of each, and words for values of `kind`."""
+    """The caller's names of our columns, and the caller's words for the values of `kind`."""
 
     names: dict[str, str]
     kinds: dict[str, str]

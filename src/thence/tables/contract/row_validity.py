@@ -1,4 +1,4 @@
-"""What makes a row an event, and in which words a row is refused: rows as events, events as rows.
+"""Validity of rows: which rows are events, the reasons for rejecting others, and conversion between rows and events.
 
 *Invariant.* A row is usable or it is refused with a reason; nothing is repaired by guessing. Every reason is made here,
 whatever the format and the engine: `tables.files.checked_batches` finds the rows of a batch that may be unusable, by

@@ -1,4 +1,4 @@
-"""What a protocol would cost on recorded traffic: replay, profile, recommendation."""
+"""Costs of protocols on recorded traffic: replay, profile, recommendation."""
 
 from thence.tables.costing.recommend import Recommendation, recommend
 from thence.tables.costing.replay import Cost, has_arrivals, prefix, replay_run

@@ -20,7 +20,7 @@ from thence.tables.explain.causality import causal_order
 
 
 class ProcessTotals(TypedDict, total=False):
-    """What one label and process of a run adds to its head; of a name in `destinations`, the name alone."""
+    """The part of a run's summary from one label and process; of a name in `destinations`, the name alone."""
 
     label: str | None
     name: str
@@ -32,7 +32,7 @@ class ProcessTotals(TypedDict, total=False):
 
 
 class Head(NamedTuple):
-    """Who takes each in a run, and what its rows over all labels say."""
+    """The processes that take each row of a run, and facts about its rows over all labels."""
 
     roster: Roster
     gaps: dict[str, int]

@@ -85,7 +85,7 @@ class Recommendation:
 
     @property
     def advice(self) -> str:
-        """What follows "recommended: "; that it is nothing, if it is."""
+        """The text after "recommended: ", also if nothing can be recommended."""
         return self.reason if self.protocol else f"nothing: {self.reason}"
 
     def row(self) -> Row:

@@ -1,4 +1,4 @@
-"""What a cost replay says in the end, on either engine: rows for each run, protocol and need, and a recommendation.
+"""The report of a cost replay, on either engine: rows for each run, protocol and need, and a recommendation.
 
 Invariant: Totals add up over the causal runs alone; means are quotients of totals, by the one list `MEANS`. The same
 rows give the same report, whether this process or Spark made them.

@@ -1,4 +1,4 @@
-"""What the tasks of a cost replay do: Arrow in, Arrow out; the logic is in `thence.tables.costing`.
+"""The tasks of a cost replay: Arrow in, Arrow out; the logic is in `thence.tables.costing`.
 
 Invariant: Preparing a run and label gives its profile and its usable rows, causes first, cut to the sample, as one
 payload; a replay gives one row of totals. A protocol that fails is a row with its error. Both depend on their rows

@@ -1,4 +1,4 @@
-"""What a recorded run is like: is it causal, and which needs of the registry's protocols does its traffic meet?
+"""Properties of recorded traffic: is it causal, and which needs of the registry's protocols does it meet?
 
 Invariant: a finding is met, not met, or not shown by a trace at all (None), and says why in a few words, with a
 witness. The verdict is that of the audit (`thence.core.model.verdict`) on the rows of one label: the members of `ks`,
@@ -44,7 +44,7 @@ Early = tuple[str, str, str]
 
 
 class Hidden(NamedTuple):
-    """What the rows at hand do not show."""
+    """Properties that these rows alone cannot show."""
 
     doubts: Mapping[str, int] = {}
     """by process the first index at which a row is missing or was set aside"""

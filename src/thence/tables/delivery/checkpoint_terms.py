@@ -1,4 +1,4 @@
-"""What a checkpoint was made with: columns may be added later, and nothing else may change."""
+"""The options and columns a checkpoint was made with: columns may be added later, nothing else may change."""
 
 from __future__ import annotations
 

@@ -57,10 +57,10 @@ def fingerprint(message: str) -> int:
 @cython.no_gc  # it refers to numbers and texts alone: there are no cycles
 @cython.cclass
 class Source:
-    """What is known of a source beside its level, where there is more to know."""
+    """Knowledge about a source beyond its level, where there is any."""
 
     def __init__(self) -> None:
-        """Know nothing of it yet."""
+        """Start without any knowledge of the source."""
         self.seen, self.quarantined = 0, False
         self.holes: Any = None  # [(first, last)]
         self.held = self.numbers = None  # its held rows by number; a heap of the numbers, made when it is asked for
@@ -93,7 +93,7 @@ class Codes(Held):
     """The codes of one key's sources, by causal order and name."""
 
     def __init__(self, reading: Reading, remember: int | None = None, room: Room | None = None) -> None:
-        """Know no source yet."""
+        """Start without any source."""
         Held.__init__(self, room)
         self.reading = reading
         self.cyclic = reading.by == "depends_on"
@@ -121,7 +121,7 @@ class Codes(Held):
 
     @cython.cfunc
     def make_room(self, count: cython.Py_ssize_t) -> cython.void:
-        """Be ready for codes below a count."""
+        """Make room for codes below a count."""
         if count > len(self.level):
             room: Room = self.room
             most: cython.Py_ssize_t = max(count, 2 * len(self.level))
@@ -313,7 +313,7 @@ class Codes(Held):
 
     @cython.cfunc
     def recycle(self, code: cython.longlong) -> cython.void:
-        """Let another source have a code."""
+        """Assign a code to another source."""
         self.names[code] = self.extra[code] = None
         self.level[code] = 0
         self.free.append(code)

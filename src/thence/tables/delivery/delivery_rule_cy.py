@@ -268,7 +268,7 @@ class Rule(Waits):
 
     @cython.cfunc
     def cascade(self, code: cython.longlong, out: Outcomes) -> cython.void:
-        """Let go the rows that a source set free, first come first served, and what they set free."""
+        """Release the rows that a source has unblocked, in the order of arrival, and those that these unblock."""
         row: cython.int
         number: cython.longlong
         ticket: cython.longlong
@@ -361,7 +361,7 @@ class Rule(Waits):
 
     @cython.cfunc
     def _at_receiver(self, label: object, copy: object, ahead: cython.double, out: Outcomes) -> cython.void:
-        """Hand a copy to the receiver of a protocol that has a rule of its own."""
+        """Pass a copy to the receiver of a protocol that has a rule of its own."""
         row: cython.int
         receiver = self.foreign.get(label) or self.receiver(label, copy.destination)
         verdict, freed, waits = receiver.arrive(self.rows, copy)
@@ -416,7 +416,7 @@ class Rule(Waits):
         self.why = ""
 
     def flush(self, why: str, came_by: int | None = None, into: Outcomes | None = None) -> list[Outcome]:
-        """Let go what is held; with `came_by`, only rows that came by then (processing time in milliseconds)."""
+        """Release held rows; with `came_by`, only rows that came by then (processing time in milliseconds)."""
         out: Outcomes = self.begun(into)
         row: cython.int
         for each in self.places():

@@ -360,7 +360,7 @@ class Gate:
 
     @property
     def ready(self) -> int:
-        """How many rows could run but for `concurrency`."""
+        """The number of rows that could run if `concurrency` allowed it."""
         return len(self._ready)
 
     @property

@@ -28,7 +28,7 @@ CHOICES = ("hold", "retry", "skip", "dead-letter")
 
 
 class Handled(NamedTuple):
-    """What became of a row.
+    """The outcome of a row.
 
     `outcome`: `delivered`, `released` or `late` (its handler finished), `failed`, `skipped`, `duplicate`, `quarantined`
     (unusable, on a cycle, or dead-lettered) or `blocked` (the rows ended first). `result`: what the handler returned.

@@ -59,7 +59,7 @@ class Turn:
 
     @property
     def attempt(self) -> int:
-        """How often the row has come to its turn: 1 unless it failed before."""
+        """The number of this attempt: 1 unless the row failed before."""
         return self._entry.attempt
 
     # -- asyncio ---------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class HeldRows:
         self.chunks = alive
 
     def pop(self, ids: Longs) -> pa.RecordBatch:
-        """Let rows go; return them in the order of `ids`."""
+        """Release rows; return them in the order of `ids`."""
         found, places, at = [], np.full(len(ids), -1, np.int64), 0
         for chunk in self.chunks:
             place = np.minimum(np.searchsorted(chunk.ids, ids), len(chunk.ids) - 1)
@@ -131,7 +131,7 @@ class HeldRows:
 
 
 class Going(NamedTuple):
-    """What leaves a key: how many rows do, how many had come before this batch, and where its new rows begin."""
+    """The rows that leave a key: their number, the number of earlier rows, and the place of its new rows."""
 
     number: int
     came: int
@@ -143,7 +143,7 @@ class ManyKeys:
     """The rules of many keys by number, and the rows they hold."""
 
     def __init__(self, terms: DeliveryTerms) -> None:
-        """Know no key."""
+        """Start without any key."""
         self.terms, self.held, self.room = terms, HeldRows(), Room()
         self.rules: dict[int, Rule] = {}
         self.refused: dict[int, str] = {}
@@ -268,7 +268,7 @@ class ManyKeys:
         return self._release(number, out)
 
     def flush(self, number: int, why: str, came_by: int | None = None) -> pa.RecordBatch | None:
-        """Let go what a key holds, or what came by a moment of processing time; None if nothing goes."""
+        """Release the held rows of a key, or those that came by a processing time; None if there are no such rows."""
         out = Outcomes()
         self.rules[number].flush(why, came_by, out)
         return self._release(number, out)

@@ -1,4 +1,4 @@
-"""What becomes of a row: every arrival ends in exactly one outcome, and the outcome says why.
+"""Outcomes of rows: every arrival gets exactly one, with a reason.
 
 Invariant: `delivered`: all its causes at this destination came before it. `released`: it went without the causes in
 `missing`. `late`: it was given up as a cause, and came after all. These three have a `position`, dense from 1 in each

@@ -3,7 +3,7 @@
 # wraparound: no index is negative.
 # initializedcheck: every array is set when its object is made.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,index,assignment,attr-defined,var-annotated,arg-type"
-"""What became of one row, and of many rows as columns. C types are in `outcome_cy.pxd`."""
+"""The outcome of one row, and of many rows as columns. C types are in `outcome_cy.pxd`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTHING: Sequence[str] = ()
 @cython.no_gc  # texts and lists of texts make no cycles
 @cython.cclass
 class Outcome:
-    """What became of the `ticket`-th row of a key; the other fields are the output columns.
+    """The outcome of the `ticket`-th row of a key; the other fields are the output columns.
 
     `kind` is a place in `KINDS`; position 0 and seconds NaN stand for none.
     """

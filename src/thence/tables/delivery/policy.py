@@ -1,4 +1,4 @@
-"""What to do about a cause that does not come: a choice of the caller, driven by rows in the order of arrival.
+"""Policies for missing causes, chosen by the caller and driven by rows in the order of arrival.
 
 Invariant: `wait` holds forever. `release` lets a row go once `after_rows` later rows of its key have arrived, or once
 the event time of its key has moved on by `after_seconds` since it came; the causes it goes without are named. `fail`
@@ -40,7 +40,7 @@ class PolicyLimits(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to do about causes that do not come, and how much is kept of a key.
+    """The policy for missing causes, and the limits on what is kept for a key.
 
     `release` lets a row go without its missing causes, which are named in its column `missing`; `fail` raises
     instead."""
@@ -118,7 +118,7 @@ class Policy:
         return self.held_limit is not None and self.when_full == "release"
 
     def needs_an_end(self) -> bool:
-        """Whether it says nothing until the input ends: a stream would never fail."""
+        """Whether the policy acts only at the end of the input: a stream would never fail."""
         return self.name == "fail" and self.after_rows is None and self.after_seconds is None
 
     # -- why a row is let go, as sentences -------------------------------------------------------------------------

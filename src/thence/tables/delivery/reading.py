@@ -31,7 +31,7 @@ and the copy itself where the protocol has a rule of its own.
 
 
 class Reading:
-    """How the rows of one key are read; `rosters` are those that stamps may have been written under."""
+    """Options for reading the rows of one key; `rosters` are those that stamps may have been written under."""
 
     def __init__(
         self, by: By, rosters: tuple[Roster, ...], protocol: str | None = None, separator: str | None = None

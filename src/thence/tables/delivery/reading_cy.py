@@ -73,7 +73,7 @@ def id_text(value: Field) -> str | None:
 
 
 def _is_whole(value: float | Decimal) -> bool:
-    """Say whether a number is whole and, if it is a float, has lost no digits."""
+    """Return whether a number is whole and, if it is a float, has lost no digits."""
     if isinstance(value, float):
         return value.is_integer() and abs(value) < EXACT
     return value.is_finite() and value == value.to_integral_value()

@@ -49,7 +49,7 @@ TICKET = (1 << TICKET_BITS) - 1
 
 
 When = Callable[[int, int | None], int | None]
-"""Says when a key is due, given when its last row came and when the row came that is held longest, if one is."""
+"""Computes when a key is due from the times of its last row and of the row that is held longest, if any."""
 
 
 class SegmentStore(Protocol):

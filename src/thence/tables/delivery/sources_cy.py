@@ -4,7 +4,7 @@
 # initializedcheck: every array is set when its object is made.
 # mypy: ignore-errors
 # C types are in sources_cy.pxd, where mypy does not see them.
-"""What one key knows of its sources, and the rows that are held for them.
+"""The sources of one key: how far each has been delivered, and the rows held for them.
 
 A row has a source and a number, and needs pairs (source, number). It is free when `level >= number` for each of its
 needs; its delivery raises the level of its source to its number. One reading serves all kinds of arrivals:
@@ -53,7 +53,7 @@ STALE = 64
 
 @cython.cclass
 class Sources(Codes):
-    """What one key knows of its sources, and its held rows."""
+    """The sources of one key and its held rows."""
 
     # -- the rule --------------------------------------------------------------------------------------------------
 

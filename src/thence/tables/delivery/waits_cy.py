@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # C types are in waits_cy.pxd, where mypy does not see them.
-"""How long the rows of one key wait, in event time, and what each held row waits for, in words.
+"""Waiting times of the rows of one key, in event time, and the reasons of held rows in words.
 
 *Invariant.* The event time of a key never goes back. A time that is too far ahead counts only once another row confirms
 it (`Policy.max_jump`).
@@ -41,7 +41,7 @@ class Waits(Completion):
     """The event time of one key, and why its rows are held."""
 
     def __init__(self, reading: Reading, policy: Policy, where: str = "", room: Room | None = None) -> None:
-        """Know no time yet; `where` names the key in errors."""
+        """Start without any time; `where` names the key in errors."""
         Completion.__init__(self, reading, policy.remember, room)
         self.policy, self.where, self.counted = policy, where, reading.by == "clock"
         self.rows = 0
@@ -60,7 +60,7 @@ class Waits(Completion):
 
     @cython.cfunc
     def see(self, time: cython.double) -> cython.double:
-        """Let event time move on; return how far ahead a time is that is not believed, else NaN."""
+        """Advance event time; return the jump of a time that is too far ahead to be accepted, else NaN."""
         ahead: cython.double
         if self.max_jump == inf or time - self.now <= self.max_jump:
             self.move(time)

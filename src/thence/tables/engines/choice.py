@@ -1,4 +1,4 @@
-"""Who does the work on a table in files: this process, at once, or Spark, for what does not fit here.
+"""Choice of the engine for a table in files: this process, or Spark for tables that do not fit here.
 
 Invariant: both engines give the same answer; the choice is about time and memory alone. `auto` takes this process as
 long as the rows fit into half of the memory that is free now, by an estimate from bytes on disk and rows in Parquet

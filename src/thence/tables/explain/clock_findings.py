@@ -46,7 +46,7 @@ class ClockFinding:
 
 @dataclass(slots=True)
 class ClockAudit:
-    """What the rules say of the clocks of some logs."""
+    """Findings about the clocks of some logs."""
 
     events: int = 0
     executions: int = 0

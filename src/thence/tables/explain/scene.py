@@ -28,7 +28,7 @@ What = Literal["violation", "undelivered", "duplicate", "misdelivered", "quarant
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is said of some rows of a run; `path` proves a violation, from the send of missing to that of early."""
+    """A finding about rows of a run; `path` proves a violation, from the send of missing to that of early."""
 
     what: What
     sentence: str

@@ -1,4 +1,4 @@
-"""Which files a name stands for, and which format each has; and what a file that has none looks like.
+"""Files that a name stands for and their formats; and the likely format of a file that is not accepted.
 
 Invariant of names: a name that exists is that file or folder, whatever characters it has; only a name that does not
 exist is read as a glob. A folder stands for every file below it, through symbolic links too; names that begin with `.`
@@ -59,13 +59,13 @@ SUFFIXES: dict[str, Format] = {
 SAMPLE = 1 << 16
 PARQUET = b"PAR1"
 ARROW = (b"ARROW1", b"\xff\xff\xff\xff")
-"""How an Arrow file begins, and a stream in Arrow's format."""
+"""The first bytes of an Arrow file, and of a stream in Arrow's format."""
 KEPT_BYTES = 1 << 25
-"""Bytes of files that are kept between telling their format and reading them."""
+"""Bytes of files that are kept between recognising their format and reading them."""
 MARK = ".mark"
-"""How the name of the file ends that says how far a journal of a live endpoint has come; the rest is the journal's."""
+"""Suffix of the file that marks the progress of a live endpoint's journal; the rest of its name is the journal's."""
 _ENDPOINT = (".toml", ".crt", ".key", ".sock")
-"""How names end of what `thence endpoint --init` writes, and of the socket that `thence why` asks."""
+"""Suffixes of the files that `thence endpoint --init` writes, and of the socket that `thence why` asks."""
 CLOCK = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 PATTERN = re.compile(r"\(\?P?<clock>")
 FIRST = 100
@@ -94,10 +94,12 @@ _JOURNAL = "part of the journal of a `thence endpoint`; its events are in the fi
 _LINES = "JSON lines are accepted, one object a line"
 _BINARY = f"binary data of no format known here; {_LINES}, or Parquet"
 SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
-"""What is said to those who may say it."""
+"""Advice for callers that can name the format."""
 
-ELSEWHERE = "use deliver for rows that name their causes; --from otlp, cloudevents or debezium reads such records"
-"""What is said of files that do not look like a recorded execution."""
+ELSEWHERE = (
+    "for rows that name their causes use deliver; for spans, events or changes --from otlp, cloudevents or debezium"
+)
+"""Advice for files that do not look like a recorded execution."""
 
 Parts = tuple[str | Argument, ...]
 """The parts of an error's text; see `thence.errors.MisuseError`."""
@@ -224,13 +226,13 @@ def say_which(column: Column, found: Iterable[str]) -> Parts:
     """List the columns, and explain how to name the one that is meant."""
     names = sorted(found)
     listed = ", ".join(map(visible, names[:LISTED_COLUMNS])) + (", ..." if len(names) > LISTED_COLUMNS else "")
-    none = "" if column.required else f", or that none is, by {column.name}="
+    none = "" if column.required else f", or {column.name}= if there is none"
     foreign = not _NAMES & set(names)
-    hint = f"; it does not look like a recorded execution: {ELSEWHERE}" * foreign
+    hint = f"; this does not look like a recorded execution: {ELSEWHERE}" * foreign
     return (
-        f"found: {listed}; ",
+        f"found: {listed}; name the right one by ",
         Argument("columns"),
-        f" says which of them is {column.name}, by {column.name}=NAME{none}{without([column], found)}{hint}",
+        f", as in {column.name}=NAME{none}{without([column], found)}{hint}",
     )
 
 

@@ -1,4 +1,4 @@
-"""The one reader of lines: blocks of whole lines, and the lines in them with their numbers.
+"""Reader of text lines: blocks of whole lines, and the lines in them with their numbers.
 
 Invariant: every line of a stream comes out once, with its number in the file, from 1. A line ends with a newline; a
 carriage return before it belongs to the end. A byte-order mark before the first line is passed over. A line of

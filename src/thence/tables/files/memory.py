@@ -1,4 +1,4 @@
-"""How much memory work in this process may take."""
+"""Memory limit for work in this process."""
 
 from __future__ import annotations
 

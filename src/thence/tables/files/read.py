@@ -1,4 +1,4 @@
-"""One door for traces in files, without Spark: which files there are, which format each has, and their rows.
+"""Traces in files, without Spark: finds the files, recognises their formats and reads their rows.
 
     trace = open_trace("traces/")            # a name, a folder, a glob, file://..., or several
     trace.files                              # {path: "jsonl" | "parquet" | ...}, sorted by name; see `formats`

@@ -60,7 +60,7 @@ class Orphan(NamedTuple):
 
 @dataclass(slots=True)
 class RecordAudit:
-    """What is said of records beside the verdict on their order."""
+    """Findings about records beside the verdict on their order."""
 
     records: int = 0
     orphans: list[dict[str, object]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""How OpenTelemetry's spans, CloudEvents and Debezium's records are distinguished from rows of a table.
+"""Recognition of OpenTelemetry spans, CloudEvents and Debezium records among rows of a table.
 
 Records as kcat prints them (`-J`: topic, partition, offset, key and payload) are unwrapped.
 """

@@ -36,7 +36,7 @@ Sizes = tuple[int | None, int | None, int | None]
 
 
 class CopyRow(NamedTuple):
-    """What both rows of one copy tell; one object for both."""
+    """Values shared by the two rows of one copy."""
 
     message: str
     sizes: Sizes
@@ -193,7 +193,7 @@ class HopRows(EventRows):
 
 
 class _Addresses(dict[int, str]):
-    """How a line says the destinations of a send, by their mask."""
+    """The text for the destinations of a send in a line, by their mask."""
 
     def __init__(self, quoted: list[str]) -> None:
         super().__init__({0: ""})
@@ -206,7 +206,7 @@ class _Addresses(dict[int, str]):
 
 
 class _Labels(dict[str | None, str]):
-    """How a line says a label."""
+    """The text for a label in a line."""
 
     def __missing__(self, label: str | None) -> str:
         self[label] = text = "" if label is None else f',"label":{encode_basestring(label)}'
@@ -214,7 +214,7 @@ class _Labels(dict[str | None, str]):
 
 
 class _Ends(dict[Sizes, str]):
-    """How lines end that say a size."""
+    """The ends of lines that state a size."""
 
     def __missing__(self, sizes: Sizes) -> str:
         entries, facts, length = sizes

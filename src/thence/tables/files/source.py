@@ -33,7 +33,7 @@ _SHOWN = [name for name in names_of(JUDGED_COLUMNS) if name != "destinations"]
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """What could not be used, and why.
+    """An unusable row or file, and the reason.
 
     `line` counts from 1 (in Parquet it is the row); null means the file as a whole. `left` holds the columns that can
     still be read. Where `run` is not among them, it may be a row of any run of its file.

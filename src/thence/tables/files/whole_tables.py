@@ -38,7 +38,7 @@ class Misread(TraceError):
     def __init__(self, path: Path, names: list[str], column: str, value: str) -> None:
         """Name the columns, this one and the value."""
         self.names, self.column = names, column
-        self.said = f"column {visible(column)} holds {excerpt(value)!r}, which is no whole number"
+        self.said = f"column {visible(column)} holds {excerpt(value)!r}, which is not a whole number"
         super().__init__(f"{path}: {self.said}")
 
 
@@ -209,7 +209,7 @@ def event_table(path: Path, kind: Format, columns: Sequence[Column], content: by
 
 
 def _several_in_one(table: pa.Table, columns: Sequence[Column]) -> str | None:
-    """Say which field seems to name several processes in a form that would be read as the name of one."""
+    """Return the field that seems to name several processes in a form that would be read as one name."""
     theirs = {column.name: column.theirs for column in columns}
     if theirs["destinations"] not in table.column_names or theirs["process"] not in table.column_names:
         return None

@@ -26,7 +26,7 @@ class _Absent:
 
 
 def without_pandas() -> None:
-    """Let Arrow look for pandas now, in vain, unless it is loaded."""
+    """Make Arrow look for pandas now and not find it, unless it is loaded."""
     import pyarrow as pa
 
     if "pandas" in sys.modules:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -79,9 +79,23 @@ def _write(table: pa.Table, path: Path, kind: Format, compression: str | None) -
 
 
 def _write_lines(table: pa.Table, stream: IO[bytes]) -> None:
+    import pyarrow as pa
+
     encode = json.JSONEncoder(ensure_ascii=False, default=_plain).encode
+    maps = [field.name for field in table.schema if pa.types.is_map(field.type)]
     for batch in table.to_batches(max_chunksize=WRITTEN_ROWS):
-        stream.write("".join(encode(row) + "\n" for row in batch.to_pylist()).encode())
+        rows = batch.to_pylist()
+        for name in maps:
+            for row in rows:
+                row[name] = _as_object(row[name])
+        stream.write("".join(encode(row) + "\n" for row in rows).encode())
+
+
+def _as_object(pairs: list[tuple[Any, Any]] | None) -> Any:
+    """Return a map as JSON has it, an object; as pairs if a key is there twice or is not a text."""
+    found = dict(pairs or ())
+    whole = pairs is not None and len(found) == len(pairs) and all(isinstance(key, str) for key in found)
+    return found if whole else pairs
 
 
 def _plain(value: Any) -> Any:
@@ -101,7 +115,8 @@ def _flat(table: pa.Table) -> pa.Table:
 
     for place, field in enumerate(table.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-            table = table.set_column(place, field.name, pa.array(_texts(table.column(place)), pa.string()))
+            texts = _texts(table.column(place), _as_object if pa.types.is_map(field.type) else None)
+            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
         elif pa.types.is_dictionary(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
         elif isinstance(field.type, pa.BaseExtensionType):
@@ -110,7 +125,7 @@ def _flat(table: pa.Table) -> pa.Table:
     return table
 
 
-def _texts(values: pa.ChunkedArray) -> Iterator[str | None]:
+def _texts(values: pa.ChunkedArray, made: Callable[[Any], Any] | None = None) -> Iterator[str | None]:
     encode = json.JSONEncoder(ensure_ascii=False, default=_plain, separators=(",", ":")).encode
-    for value in values.to_pylist():
+    for value in values.to_pylist() if made is None else map(made, values.to_pylist()):
         yield value if value is None else _plain(value) if isinstance(value, bytes) else encode(value)

@@ -1,4 +1,4 @@
-"""Reads on while records wait for their causes, and commits the offsets of those that are done.
+"""Continues to read while records wait for their causes, and commits the offsets of records that are done.
 
 *Invariant.* The committed offset of a partition is that of its first record that is not settled. A record is settled
 when its handler has finished and its reply is published, when it was skipped or dead-lettered, and when the gate gives

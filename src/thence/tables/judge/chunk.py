@@ -1,4 +1,4 @@
-"""One slice of time of one run, seen alone: what it decides, and what it must leave to `merge_chunks`.
+"""One chunk of one run, judged alone: its findings, and its open questions for `merge_chunks`.
 
 Invariant. A chunk holds the rows of a run whose `order` lies in one range. Starting from an empty state it decides
 exactly every copy of a message sent inside it that is delivered, or overtaken, inside it: such a message can only be
@@ -58,7 +58,7 @@ CARRIED_COLUMNS = ("process", "index", "kind", "message", "label", "order", "fil
 
 @dataclass(slots=True)
 class LabelSummary:
-    """What one label of a chunk leaves to be put together; processes are places in `processes`."""
+    """The summary of one label of a chunk, for merging; processes are places in `processes`."""
 
     label: str | None
     processes: list[str]
@@ -95,7 +95,7 @@ class LabelSummary:
 
 @dataclass(slots=True)
 class Summary:
-    """What one chunk leaves: where each process stands, its labels, and the rows whose messages it does not know."""
+    """The summary of one chunk: the last index of each process, its labels, and the rows of messages sent elsewhere."""
 
     chunk: int
     processes: list[str]

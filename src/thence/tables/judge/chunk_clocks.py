@@ -1,4 +1,4 @@
-"""What an event of a chunk truly knows: its in-chunk clock, and what had entered the processes that it knows.
+"""Full knowledge of a chunk's events: the in-chunk clock, and what had entered the processes in it.
 
 Invariant: Let an event of a chunk know process p up to index i by its in-chunk clock. Then it truly knows, besides, all
 that p knew on entering the chunk and all that the messages imported at p up to i carried. So the true clock is the
@@ -16,7 +16,7 @@ from thence.tables.judge import chunk_clocks_cy
 
 
 class Stack(NamedTuple):
-    """What each process knew on entering a chunk and after each import there, one row below the other."""
+    """Knowledge of each process when it enters a chunk and after each import there, one row below the other."""
 
     rows: Clocks
     since: Longs
@@ -72,7 +72,7 @@ def lift(clocks: Clocks, who: Ints, stack: Stack) -> Clocks:
 
 
 def knew(before: Clocks, at: Ints, index: Longs, source: Longs, least: Longs, stack: Stack) -> Flags:
-    """Tell for each delivery whether its process knew `least` or later of `source`, a column, just before it."""
+    """Return for each delivery whether its process knew `least` or later of `source`, a column, just before it."""
     found = np.zeros(len(at), np.bool_)
     source, least = np.ascontiguousarray(source), np.ascontiguousarray(least)
     chunk_clocks_cy.knew(

@@ -1,4 +1,4 @@
-"""What an audit finds, as rows of one tagged table, and how a finding is written into it.
+"""Findings of an audit as rows of one tagged table.
 
 Invariant: every finding is one row; `tag` says which columns speak. Parts of an audit that still have to be put
 together (summaries of slices of time) travel in the same table, with their arrays in `payload`.

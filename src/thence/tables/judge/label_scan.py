@@ -202,7 +202,7 @@ def block_width(own: LabelRows, places: int, asked: int | None) -> int:
 
 @dataclass(slots=True)
 class Scanned:
-    """What a scan found: late deliveries (rows), open copies already overtaken, clocks where they were asked for."""
+    """The result of a scan: late deliveries (rows), open copies already overtaken, clocks on request."""
 
     late: Longs
     overtaken: Flags

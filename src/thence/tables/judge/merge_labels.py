@@ -31,7 +31,7 @@ class TroubleError(Exception):
 
 @dataclass(slots=True)
 class _Resolved:
-    """What the imports of the second chunk turn out to be; numbers of imports, of exports and of copies."""
+    """The imports of the second chunk, resolved; numbers of imports, of exports and of copies."""
 
     used: list[int] = field(default_factory=list)
     """Imports whose message the first chunk sent under this label, and the export behind each."""

@@ -1,4 +1,4 @@
-"""Normal tables: what every source of events is brought to before rows are coded (`tables.judge.coded_rows.NORMAL`).
+"""Normal tables: the form of every source of events before rows are coded (`tables.judge.coded_rows.NORMAL`).
 
 *Invariant.* No row is dropped and nothing is repaired by guessing. Rows that are unusable by themselves were found by
 `tables.files.checked_batches.checked` and have the reason in `odd`; columns that a source does not have are null,

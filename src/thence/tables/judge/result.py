@@ -1,4 +1,4 @@
-"""What an audit found: one type for every engine. Verdict, lists, JSON, sentences and exit code come from here.
+"""Results of an audit, one type for every engine: verdict, lists, JSON, sentences and exit code.
 
 Invariant. Every list is sorted and the same for every engine: violations by (run, destination, missing), numbered from
 1 in that order; the others by their columns from left to right, null first. Lists are handed out row by row, so that
@@ -155,7 +155,7 @@ class Findings(ABC):
 
 @dataclass
 class AuditResult:
-    """What an audit found, and who judged and how."""
+    """The result of an audit, with engine and route."""
 
     findings: Findings
     engine: str
@@ -181,12 +181,12 @@ class AuditResult:
 
     @property
     def events(self) -> int:
-        """How many events were judged."""
+        """The number of events that were judged."""
         return sum(run["events"] for run in self.run_rows) + (self.clocks.events if self.clocks else 0)
 
     @property
     def messages(self) -> int:
-        """How many messages were sent."""
+        """The number of messages that were sent."""
         return sum(run["messages"] for run in self.run_rows)
 
     @property

@@ -1,4 +1,4 @@
-"""Rounds over chunks: what is judged again, and how. Every engine drives an audit by these lines.
+"""Rounds over chunks: which chunks are judged again, and how. Every engine drives its audit through this module.
 
 Invariant. A first round judges small runs whole and large ones in chunks, whose summaries are merged in order, in one
 sequence or along a tree. A run whose merge *wants* messages (they were delivered to all their destinations, left no
@@ -19,7 +19,7 @@ F = TypeVar("F")
 
 @dataclass
 class Round(Generic[F]):
-    """What one round found, of the runs that are done with it, and the runs that are not."""
+    """The findings of one round, the runs that it finished and those it did not."""
 
     found: F
     troubled: set[str] = field(default_factory=set)

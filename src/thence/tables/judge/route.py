@@ -1,4 +1,4 @@
-"""Which way rows take to their judge: decided here, and shown to the user.
+"""Choice of the route of an audit, which is shown to the user.
 
 Invariant. Every route gives the same answer; they differ in what moves, and so in time and memory. A route says its
 name and, in a sentence, why it was taken; `thence audit --verbose` shows it, and the JSON has it as `route`.

@@ -70,7 +70,7 @@ class RowGroup(StoredRows):
 
 
 class Footers(NamedTuple):
-    """What the footers of some files say."""
+    """Metadata from the footers of some files."""
 
     groups: list[RowGroup]
     refused: list[Quarantined]

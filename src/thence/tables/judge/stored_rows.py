@@ -67,7 +67,7 @@ class TableRows(StoredRows):
 
 
 class StoredChunk(NamedTuple):
-    """What one task judges: a numbered chunk of a run, or runs whole (`number` None)."""
+    """The rows that one task judges: a numbered chunk of a run, or whole runs (`number` None)."""
 
     run: str | None
     """None: several runs, or one that cannot be read."""

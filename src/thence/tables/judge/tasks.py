@@ -1,4 +1,4 @@
-"""What a task of an audit on Spark does: thin functions from Arrow batches to Arrow batches.
+"""The tasks of an audit on Spark: thin functions from Arrow batches to Arrow batches.
 
 Invariant. A task gets whole partitions and says everything it finds as tagged rows (`tables.judge.findings`).
 """

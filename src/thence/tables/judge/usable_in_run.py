@@ -1,4 +1,4 @@
-"""Which rows of a run the definition speaks of: the rules of `core.model.order.usable`, over arrays.
+"""The rows of a run that the definition covers: the rules of `core.model.order.usable`, over arrays.
 
 Invariant: rows come in the order in which they count as recorded. Set aside, in this order: a row unusable by itself;
 a second row with the same process and index; a row without its message or destinations; a second send of one

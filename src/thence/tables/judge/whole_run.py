@@ -1,4 +1,4 @@
-"""All that is known of one run from all its rows: what `core.model.order.judge` defines.
+"""Verdict and findings of one run from all its rows, as `core.model.order.judge` defines them.
 
 Invariant. `judge_run(table)` finds what `core.model.order.judge` finds in the same rows, taken in their `order` where
 every row has one. That order is used only if causes come first in it; else one is derived, and deliveries on cycles are

@@ -1,4 +1,4 @@
-"""How far a target is: which transactions it has, written in the same target transaction as their changes.
+"""Positions of a target: the transactions that it has, written in the same target transaction as their changes.
 
 *Invariant.* `claim` runs first in a target transaction. It returns False for a transaction that the target has. Where
 it returns True, no other process can commit the same transaction: the row of its position is locked until this one
@@ -156,7 +156,7 @@ class _Reached(NamedTuple):
         return int(number) if self.log == "lsn" else self.transaction_id
 
     def reaches(self, unit: WholeTransaction, place: LogPosition) -> bool:
-        """Tell whether the target has a transaction of this log; refuse one that contradicts what it has."""
+        """Return whether the target has a transaction of this log; reject one that contradicts its contents."""
         number = tuple(json.loads(self.place))
         if place.number > number:
             return False

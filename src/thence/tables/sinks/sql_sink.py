@@ -279,7 +279,7 @@ def _check(connection: sa.Connection) -> None:
 
 
 def _defer(connection: sa.Connection) -> None:
-    """Let the target check what can be deferred at the end of this transaction."""
+    """Defer the constraints that can be deferred to the end of this transaction."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET CONSTRAINTS ALL DEFERRED")
     elif connection.dialect.name == "sqlite":

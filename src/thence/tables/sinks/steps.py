@@ -192,7 +192,7 @@ MadeStatements = TypeVar("MadeStatements")
 
 
 def _of_change(make: Callable[Concatenate[int, Of], MadeStatements]) -> Callable[Concatenate[int, Of], MadeStatements]:
-    """Let an unusable value say the number of its change, the first argument."""
+    """Add the number of the change, the first argument, to errors about unusable values."""
 
     @wraps(make)
     def numbered(number: int, /, *args: Of.args, **options: Of.kwargs) -> MadeStatements:

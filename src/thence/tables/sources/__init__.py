@@ -1,4 +1,4 @@
-"""From what people have to arrivals: change events, spans, events that name their cause. Pure logic, no Spark.
+"""Adapters from foreign records to arrivals: change events, spans, events that name their cause. No Spark.
 
 Invariant: each adapter maps one foreign record to one row of the arrivals table (by="depends_on"): nothing is left out,
 nothing is guessed. A record that cannot be put in order becomes a row without a message id and with a `note` that

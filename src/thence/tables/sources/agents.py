@@ -21,7 +21,7 @@ Shaped = dict[str, Field]
 
 
 class AgentPreset(NamedTuple):
-    """How a run is read, and the documentation that says what its records hold."""
+    """How a run is read, and the documentation of its records."""
 
     read: Callable[[list[AgentRecord]], list[Shaped]]
     documented: str

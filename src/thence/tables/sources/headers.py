@@ -1,4 +1,4 @@
-"""What a Kafka record says of its causes, in its headers: the same names for our producer, our consumer and Spark.
+"""Kafka headers that name causes: the same for our producer, our consumer and Spark.
 
 Invariant: `thence-message` is the id, `thence-sender` who sent it, `thence-causes` a JSON list of ids, `thence-stamp.D`
 the wire stamp of the copy for destination D (stamps may differ from destination to destination). A record without

@@ -1,4 +1,4 @@
-"""Kafka without Spark, over confluent-kafka: a producer that says causes, a consumer that keeps effects behind them.
+"""Kafka without Spark, over confluent-kafka: a producer that writes causes, a consumer that keeps causal order.
 
     from thence import Gate, Orderer
     from thence.sources.kafka import CausalConsumer, CausalProducer
@@ -204,7 +204,7 @@ class CausalConsumer:
         self._handlers().run(handler, on_handled)
 
     def stop(self) -> None:
-        """Let `run` return, after the handlers that run and a commit."""
+        """Make `run` return after the handlers that run have ended and a commit is made."""
         self._handlers().stop()
 
     def failed(self) -> list[Fields]:

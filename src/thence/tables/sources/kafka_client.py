@@ -1,4 +1,4 @@
-"""What our producer and our consumer share of confluent-kafka: its import, its settings, and patience with a broker."""
+"""Shared by our producer and our consumer: the import of confluent-kafka, its settings, and retries."""
 
 from __future__ import annotations
 

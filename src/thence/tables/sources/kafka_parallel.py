@@ -112,7 +112,7 @@ class ParallelConsumer:
             self._consumer.close()
 
     def stop(self) -> None:
-        """Let `run` return when the handlers that run have ended; from a handler, a thread or a signal."""
+        """Make `run` return when the handlers that run have ended; from a handler, a thread or a signal."""
         self._stop.set()
 
     def retry(self, id: str, key: Iterable[Field] | None = None) -> None:

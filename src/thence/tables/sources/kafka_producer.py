@@ -1,4 +1,4 @@
-"""A Kafka producer whose records say their causes.
+"""A Kafka producer that writes the causes of each record into its headers.
 
 Invariant: what this process has produced and observed before is a cause of what it produces next: by name, the last
 record it produced and what it observed since; or, with a member, by the member's stamps.

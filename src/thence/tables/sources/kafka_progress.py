@@ -1,4 +1,4 @@
-"""How far a group is in a partition whose records finish out of order, and the same as the metadata of a commit.
+"""Progress of a group in a partition whose records finish out of order, also as the metadata of a commit.
 
 *Invariant.* The committed offset is that of the first record that is not settled. The metadata names the settled ones
 beyond it, and a ceiling: no record from the ceiling on has been given to a handler. So after a crash a record below
@@ -21,7 +21,7 @@ OffsetSpan = tuple[int, int]
 
 
 class Committed(NamedTuple):
-    """What a commit says: everything before `first` and in the spans is settled."""
+    """The progress in a commit: everything before `first` and in the spans is settled."""
 
     first: int
     ceiling: int
@@ -97,7 +97,7 @@ class Progress:
 
     @property
     def open(self) -> int:
-        """How many records were read and are not settled."""
+        """The number of records that were read and are not settled."""
         return sum(not settled for settled in self._read.values())
 
     def commit(self) -> Committed:

@@ -41,7 +41,7 @@ class ForeignKey(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """What one change is known by, and what it names."""
+    """The identities of the row of one change, and of the rows that it refers to."""
 
     row: DebeziumArrival
     own: frozenset[Identity]

@@ -61,7 +61,7 @@ class _Trace:
         self._indexes: dict[tuple[str, str], int] = {}
 
     def deliver(self, run: str, process: str, message: str) -> None:
-        """Let a process get a message once."""
+        """Record that a process gets a message, once."""
         if (run, process, message) not in self.seen:
             self.seen.add((run, process, message))
             self.add(run, process, "deliver", message)

@@ -1,4 +1,4 @@
-"""Rows of an outbox or event store whose numbers are drawn before commit: a hole in the numbers is a missing cause.
+"""Rows of an outbox or event store, numbered before commit: a hole in the numbers is a missing cause.
 
 A row waits for the number before its own. A number that is not there was drawn by a transaction that is still open, or
 was rolled back; the two look alike. It is counted as lost only where that is proved (`horizon`, `lost`), as

@@ -50,7 +50,7 @@ from pg_locks where pid is distinct from pg_backend_pid() group by virtualtransa
 
 
 class Connection(Protocol):
-    """What is used of a connection of DB-API 2.0, as psycopg's."""
+    """The methods of a DB-API 2.0 connection that are used, as psycopg has them."""
 
     autocommit: Any
 
@@ -193,7 +193,7 @@ class OutboxReader:
         return rest
 
     def _deliver(self) -> list[Row]:
-        """Let the rule pass the rows that are behind no hole."""
+        """Release the rows that do not follow a hole."""
         horizon = self._holes[0].first - self.step if self._holes else self._top
         free = [row for number, row in self._held.items() if number <= horizon]
         if not free:

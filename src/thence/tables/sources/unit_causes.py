@@ -1,4 +1,4 @@
-"""Causes between whole transactions, where all records are seen together: what `from_changes(whole=True)` adds.
+"""Causes between whole transactions, where all records are seen together, for `from_changes(whole=True)`.
 
 *Invariant.* BEGIN waits for each member of its transaction that is not among the records, by name, and the other
 members wait for BEGIN. So either all members can be delivered or none. A cause in another transaction stands for that

@@ -38,7 +38,7 @@ PUBLISHED_7_5 = {"without": 32.0, "with": 5.0}
 
 @dataclass
 class StampSizes:
-    """What one run measured; counters are from a number of elements to how often it was seen."""
+    """Measurements of one run; counters map a number of elements to its frequency."""
 
     network: str
     separators: tuple[str, ...]

@@ -48,7 +48,7 @@ class GroupNetwork:
 
 @dataclass(frozen=True)
 class Placement:
-    """Who sits on n1, n2, n3 and who is in GA, GB, GD, by the paper's numbers."""
+    """The processes on n1, n2, n3 and those in GA, GB, GD, by the paper's numbers."""
 
     nodes: tuple[str, str, str]
     a: str

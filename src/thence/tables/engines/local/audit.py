@@ -30,7 +30,7 @@ def silent(stage: str, rows: int, total: int | None) -> None:
 
 
 class LocalAuditResult(AuditResult):
-    """What an audit in this process found; every list is a list of rows."""
+    """The result of an audit in this process; every list is a list of rows."""
 
     @property
     def runs(self) -> list[RunRow]:

@@ -1,4 +1,4 @@
-"""What each protocol would cost on recorded traffic, in this process; for JSON lines and events without Arrow.
+"""Costs of each protocol on recorded traffic, in this process; JSON lines and events need no Arrow.
 
     from thence import cost
     report = cost("run.jsonl")                      # or paths, a table, events

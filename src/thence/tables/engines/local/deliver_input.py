@@ -36,7 +36,7 @@ Data = TypeVar("Data")
 
 
 class DeliverOptions(PolicyLimits, total=False):
-    """What `deliver` takes by name."""
+    """The keyword arguments of `deliver`."""
 
     id: str | None
     causes: str | None

@@ -1,4 +1,4 @@
-"""What each protocol would cost on recorded traffic, on Spark: one task for each run, label and protocol.
+"""Costs of each protocol on recorded traffic, on Spark: one task for each run, label and protocol.
 
     from thence.spark import cost
     result = cost(events)             # a DataFrame in the trace table's schema, any number of runs
@@ -123,7 +123,7 @@ def _heads(rows: DataFrame) -> DataFrame:
 
 
 class CostResult:
-    """What the replays gave; every property is a DataFrame over two persisted frames."""
+    """The results of the replays; every property is a DataFrame over two persisted frames."""
 
     def __init__(self, prepared: DataFrame, costs: DataFrame) -> None:
         """Keep the frames behind the properties; `cost` makes these.

@@ -1,4 +1,4 @@
-"""How the rows of a frame are laid out: found by one look at the numbers of its runs.
+"""The layout of a frame's rows, found from one count of the rows of its runs.
 
 Invariant. Only numbers reach the driver, and only those of large runs.
 """

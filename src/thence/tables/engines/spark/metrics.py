@@ -1,4 +1,4 @@
-"""What a delivering stream does, from its own progress reports: delivered, held, oldest wait, state bytes.
+"""Metrics of a delivering stream, from its own progress reports: delivered, held, oldest wait, state bytes.
 
     listener = DeliveryListener()
     spark.streams.addListener(listener)

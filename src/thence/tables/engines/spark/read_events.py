@@ -40,7 +40,7 @@ _SPLIT = "file string, format string, first bigint, order bigint, start bigint, 
 
 
 class _TaskInput(NamedTuple):
-    """What one task reads."""
+    """The rows that one task reads."""
 
     splits: list[Split]
     weight: int

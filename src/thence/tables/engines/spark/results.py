@@ -1,4 +1,4 @@
-"""What an audit on Spark found: the result of every audit, its lists as DataFrames, and the paths that prove them.
+"""Results of an audit on Spark: its lists as DataFrames, and the paths that prove violations.
 
 Invariant: every frame is a view of one persisted, tagged frame. Rows reach the driver only when they are asked for one
 by one, and then a few at a time, unless they are few altogether.
@@ -197,7 +197,7 @@ class SparkFindings(Findings):
 
 
 class AuditResult(base.AuditResult):
-    """What an audit found; every list is a DataFrame over one persisted frame."""
+    """The result of an audit on Spark; every list is a DataFrame over one persisted frame."""
 
     findings: SparkFindings
 

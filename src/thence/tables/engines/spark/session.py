@@ -270,7 +270,7 @@ def _report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def watched(spark: SparkSession, progress: Callable[[str, int, int | None], None]) -> Iterator[None]:
-    """Tell `progress` of tasks of the session's active stages while the block runs."""
+    """Report the tasks of the session's active stages to `progress` while the block runs."""
     ended = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, progress, ended), daemon=True)
     watcher.start()

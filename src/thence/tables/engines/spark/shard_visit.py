@@ -1,4 +1,4 @@
-"""What a visit of a shard does, in plain Python: packed rows and an operator's give-up commands in, packed rows out."""
+"""One visit of a shard, in plain Python: packed rows and an operator's give-up commands in, packed rows out."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def unpack_rows(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True)
 class Visits:
-    """What every visit of a shard needs."""
+    """The arguments of every visit of a shard."""
 
     terms: DeliveryTerms
     options: StreamOptions
@@ -137,7 +137,7 @@ class Visits:
         return shard, [batch for batch in out if batch is not None], held
 
     def _too_long(self, shard: Shard, moment: int) -> Iterator[pa.RecordBatch | None]:
-        """Let go rows that were held for too long, or all of an idle key; forget keys that have finished."""
+        """Release rows that were held for too long, or all of an idle key; forget keys that have finished."""
         wait, idle, ttl = self.options.wait_seconds, self.options.idle_seconds, self.options.ttl_seconds
         for number in shard.expired(moment, self.when) if self.options.timed else ():
             last, rule = shard.last[number], shard.rules[number]

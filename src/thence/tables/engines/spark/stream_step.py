@@ -86,7 +86,7 @@ class Processor(ShardState):
 
     @property
     def visits(self) -> Visits:
-        """What a visit of a shard needs."""
+        """The arguments of a visit of a shard."""
         if self.unpacked is None:
             self.unpacked = pickle.loads(self.sent)
         visits: Visits = self.unpacked
@@ -108,7 +108,7 @@ class Processor(ShardState):
     def handleExpiredTimer(
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
-        """Let go what has waited too long, and forget keys that have finished."""
+        """Release rows that have waited too long, and forget keys that have finished."""
         yield self._visit([], timerValues)
 
     def _visit(self, blobs: list[bytes], timer_values: TimerValues) -> pd.DataFrame:

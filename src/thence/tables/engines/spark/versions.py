@@ -1,4 +1,4 @@
-"""What differs between Spark 4.0 and the newest: no other module asks which one it is.
+"""Differences between versions of Spark since 4.0; no other module asks for the version.
 
 Invariant. Answers are the same on every version. What a Spark lacks is seen from its functions, not from its number:
 vendors take functions over before their number changes. On 4.0 a grouped operator holds the rows of a group in memory

@@ -1,4 +1,4 @@
-"""What is held back, for which cause, since when: of a batch from its output, of a stream from its state store.
+"""Held rows with their causes and times: of a batch from its output, of a stream from its state store.
 
     waiting(ordered)                                # a DataFrame that `deliver` returned for a batch
     waiting_in_stream(session, "checkpoint/path")   # the last committed micro-batch of a stream

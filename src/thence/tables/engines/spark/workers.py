@@ -1,4 +1,4 @@
-"""What operators check before a job and run in the Python workers, and the errors that come back from there.
+"""Checks of the Python workers before a job, and translation of the errors that come back from them.
 
 Invariant. Only what can be known without a job is checked: whether a table is a DataFrame, and whether a local session
 has workers that run another interpreter than this process. Spark would report the latter in fifty lines of Java.
