@@ -483,12 +483,13 @@ function diamond(context, x, y, size) {
   context.closePath();
 }
 
-/** A text cut so that it fits a width. */
+/** A text without its middle, so that it fits a width: names of processes often differ at their ends only. */
 export function shortened(context, text, width) {
   if (context.measureText(text).width <= width) return text;
+  const cut = (length) => `${text.slice(0, Math.floor(length / 2))}…${text.slice(text.length - Math.ceil(length / 2))}`;
   let length = Math.floor((text.length * width) / context.measureText(text).width);
-  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > width) length--;
-  return `${text.slice(0, length)}…`;
+  while (length > 1 && context.measureText(cut(length)).width > width) length--;
+  return cut(length);
 }
 
 /** Red, green and blue of a colour written as #rrggbb. */

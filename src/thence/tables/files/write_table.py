@@ -115,8 +115,8 @@ def _flat(table: pa.Table) -> pa.Table:
 
     for place, field in enumerate(table.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-            texts = _texts(table.column(place), _as_object if pa.types.is_map(field.type) else None)
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+            cells = _texts(table.column(place), _as_object if pa.types.is_map(field.type) else None)
+            table = table.set_column(place, field.name, pa.array(cells, pa.string()))
         elif pa.types.is_dictionary(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
         elif isinstance(field.type, pa.BaseExtensionType):
