@@ -45,7 +45,7 @@ class Variant:
 
     @property
     def entry(self) -> ProtocolEntry:
-        """What the registry says of the protocol it varies, but for what a printed form forgets to say."""
+        """The registry's entry of the varied protocol, without the requirements that the printed form omits."""
         ours = REGISTRY[self.of]
         needs = tuple(need for need in ours.needs if need != "broadcast only")
         return replace(ours, protocol=self.protocol, needs=needs)
