@@ -43,7 +43,7 @@ class Feed(Map):
 
     @property
     def idle(self) -> bool:
-        """Whether no handler runs, nothing is asked for, and the owner knows what became of all rows that left."""
+        """Whether no handler runs, no question is open, and the owner has the outcome of every row that left."""
         return not self.begun and self.asking is None and not self.out
 
     def offer(self, row: Fields) -> None:
