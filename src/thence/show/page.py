@@ -116,7 +116,7 @@ def said_of(result: AuditResult, asked: Wanted, title: str, *, paths: int = 100)
     from thence.show.spacetime.findings import findings_of, record_findings
     from thence.show.spacetime.pages import Recorded
 
-    findings = findings_of(result, paths=max(paths, asked.violation or 0)) + record_findings(result.records)
+    findings = findings_of(result, paths=paths, wanted=asked.violation) + record_findings(result.records)
     counted = sum(int(run["violations"]) for run in result.run_rows)
     verdicts = {run["run"]: run["verdict"] for run in result.run_rows}
     return Recorded([], findings, verdicts, {}, title, counted)

@@ -185,6 +185,21 @@ def test_stamps_are_stored_once() -> None:
     assert [int(s) for s in found["stamp"]].count(0) == 6
 
 
+def test_a_violation_beyond_those_that_are_listed_is_found_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thence.show.spacetime.findings.MOST_FINDINGS", 2)
+    audit = audit_events([event for seed in (1, 2, 4) for event in random_trace(seed, LATE, run=f"run{seed}")])
+    violations = list(audit.rows("violations"))
+    assert len(violations) > 3
+    for number in (1, 2, len(violations)):
+        recorded = Recorded([], findings_of(audit, paths=1, wanted=number), {}, {}, "", len(violations))
+        run, found = recorded.violation(number)
+        row = violations[number - 1]
+        assert (run, found.message, found.number) == (row["run"], row["missing"], number)
+        assert found.path is not None
+    with pytest.raises(MisuseError, match=f"no violation {len(violations) + 1}; there are {len(violations)}, counted"):
+        recorded.violation(len(violations) + 1)
+
+
 def test_findings_of_an_audit_are_numbered_as_it_numbers_them() -> None:
     events = [event for seed in (1, 2, 4) for event in random_trace(seed, LATE, run=f"run{seed}")]
     audit = audit_events(events)

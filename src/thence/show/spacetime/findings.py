@@ -38,19 +38,34 @@ class Audited(Protocol):
     def proved(self, limit: int | None = None) -> Iterator[tuple[AuditRow, list[PathStep] | None]]:
         """Yield all violations, the first `limit` with their path."""
 
+    def nth_violation(self, number: int) -> tuple[AuditRow, list[PathStep] | None] | None:
+        """Return a violation by its number, from 1, with its path; None if there are fewer."""
+
 
 Numbered = list[tuple[str | None, Finding]]
 """Findings with the run of each, as an audit lists them."""
 
 
-def findings_of(audit: Audited, *, paths: int = 100) -> Numbered:
-    """Return what was found, each with its run."""
+def findings_of(audit: Audited, *, paths: int = 100, wanted: int | None = None) -> Numbered:
+    """Return the findings of an audit, each with its run.
+
+    Args:
+        audit: the result of an audit.
+        paths: number of violations, from the first, that get their path.
+        wanted: number of one more violation that is listed with its path, however many come before it.
+    """
     never = {_copy(row) for row in audit.rows("undelivered")}
     found: Numbered = []
-    for number, (row, path) in enumerate(islice(audit.proved(paths), MOST_FINDINGS), 1):
+
+    def taken(number: int, row: AuditRow, path: list[PathStep] | None) -> tuple[str, Finding]:
         violation = Violation(str(row["run"]), str(row["destination"]), str(row["early"]), str(row["missing"]))
         missing = Copied(violation.run, violation.missing, violation.destination)
-        found.append((violation.run, violated(violation, path, never=missing in never, number=number)))
+        return violation.run, violated(violation, path, never=missing in never, number=number)
+
+    for number, (row, path) in enumerate(islice(audit.proved(paths), MOST_FINDINGS), 1):
+        found.append(taken(number, row, path))
+    if wanted is not None and wanted > paths and (asked := audit.nth_violation(wanted)) is not None:
+        found[wanted - 1 : wanted] = [taken(wanted, *asked)]
     for name, what in COPIES.items():
         found += [(str(row["run"]), copied(what, _copy(row))) for row in islice(audit.rows(name), MOST_FINDINGS)]
     return found + [_aside(row) for row in islice(audit.rows("quarantine"), MOST_FINDINGS)]

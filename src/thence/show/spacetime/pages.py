@@ -52,10 +52,12 @@ class Recorded:
     def violation(self, number: int) -> tuple[str, Finding]:
         """Return a violation by its number, from 1, and its run."""
         found = [(run, each) for run, each in self.findings if each.what == "violation" and run is not None]
-        if not 1 <= number <= len(found):
-            count = "is 1" if len(found) == 1 else f"are {len(found)}, counted from 1"
-            raise MisuseError(f"there is no violation {number}; there {count}")
-        return found[number - 1]
+        chosen = [each for place, each in enumerate(found, 1) if (each[1].number or place) == number]
+        if not chosen:
+            count = self.violations if self.violations is not None else len(found)
+            there = "is 1" if count == 1 else f"are {count:,}, counted from 1"
+            raise MisuseError(f"there is no violation {number}; there {there}")
+        return chosen[0]
 
 
 @dataclass(frozen=True, slots=True)
