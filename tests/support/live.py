@@ -283,6 +283,10 @@ class World:
                 self.start(position)
         for wire in self.network.wires:
             wire.still.clear()
+        self.rest()
+
+    def rest(self) -> None:
+        """Connect everybody, and let everything happen that can where bytes move."""
         for _ in range(10_000):
             for first in range(len(self.processes)):
                 for second in range(first):

@@ -1,7 +1,7 @@
 # cython: wraparound=False, initializedcheck=False, cdivision=True
 # wraparound: no index is negative. Bounds checks stay on: these are bytes of other processes. Words and positions are
 # plain memory: every position lies between two that were compared with the roster's size before.
-# boundscheck: off in `length_of` alone, where what is looked up is a byte.
+# boundscheck: off in `_length` and `zeros_below`, where what is looked up is a byte.
 # initializedcheck: no view is used before it is set.
 # cdivision: no dividend is negative, and divisors are constants.
 # mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,no-any-return,index,has-type"
@@ -41,18 +41,40 @@ SHORT = cython.declare(cython.int, 48)
 """bits that are written or read in one step"""
 LENGTHS = cython.declare(bytes, bytes([value.bit_length() for value in range(256)]))
 """the number of bits of each byte"""
+ZEROS = cython.declare(bytes, bytes([8, *((value & -value).bit_length() - 1 for value in range(1, 256))]))
+"""the number of zeros at the lower end of each byte"""
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
-@cython.boundscheck(False)
 def length_of(value: cython.ulonglong) -> cython.int:
     """Return the number of bits of a value; 0 has none."""
+    return _length(value)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+def _length(value: cython.ulonglong) -> cython.int:
+    """Be the same, for this module: other ones cannot have it put into their own code."""
     found: cython.int = 0
     while value > 255:
         value >>= 8
         found += 8
     return found + LENGTHS[value]
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+def zeros_below(value: cython.ulonglong) -> cython.int:
+    """Return the number of zeros below the lowest one of a value that has one."""
+    found: cython.int = 0
+    while not value & 255:
+        value >>= 8
+        found += 8
+    return found + ZEROS[value & 255]
 
 
 @cython.final
@@ -85,13 +107,7 @@ class BitWriter:
     def put(self, value: cython.ulonglong, bits: cython.int) -> cython.int:
         """Write the lowest bits of a value, at most 56 of them."""
         if self.fill + bits > 63:
-            if self.at + 8 > self.end:
-                self.grow(64 + self.end // 2)
-            while self.fill >= 8:
-                self.data[self.at] = self.kept & 255
-                self.at += 1
-                self.kept >>= 8
-                self.fill -= 8
+            _flush(self)
         self.kept |= value << self.fill
         self.fill += bits
         return 0
@@ -101,7 +117,7 @@ class BitWriter:
     def number(self, value: cython.ulonglong, width: cython.int) -> cython.int:
         """Write a number of at most 63 bits as an exponential Golomb code."""
         high: cython.ulonglong = (value >> width) + 1
-        length: cython.int = length_of(high) - 1
+        length: cython.int = _length(high) - 1
         rest: cython.ulonglong = high - (cython.cast(cython.ulonglong, 1) << length)
         low: cython.ulonglong = value & ((cython.cast(cython.ulonglong, 1) << width) - 1)
         if 2 * length + 1 + width <= SHORT:
@@ -126,12 +142,11 @@ class BitWriter:
     @cython.exceptval(-1, check=False)
     def one_of(self, value: cython.ulonglong, count: cython.ulonglong) -> cython.int:
         """Write one of `count` values in the floor or the ceiling of log2(count) bits."""
-        low: cython.int = length_of(count) - 1
+        low: cython.int = _length(count) - 1
         short: cython.ulonglong = (cython.cast(cython.ulonglong, 2) << low) - count
-        if value < short:
-            return self.put(value, low)
-        value += short  # the longer codes: their upper bits come first, so that a reader sees which kind it has
-        return self.put(value >> 1 | (value & 1) << low, low + 1)
+        longer: cython.int = value >= short  # arithmetic, not a branch: the machine cannot guess which it will be
+        value += short * longer
+        return self.put(value >> longer | (value & longer) << low, low + longer)  # upper bits first: a reader sees it
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -146,15 +161,18 @@ class BitWriter:
         """Write that many positions, which lie from `low` to `high`: the middle one, and what is on either side."""
         half: cython.Py_ssize_t
         at: cython.longlong
-        while count and high - low + 1 != count:
+        while count > 1:
+            if high - low + 1 == count:
+                return 0
             half = count // 2
             at = positions[first + half]
             self.one_of(at - low - half, high - low - count + 2)
-            if half:
-                self.middle(positions, first, half, low, at - 1)
+            self.middle(positions, first, half, low, at - 1)
             first += half + 1
             count -= half + 1
             low = at + 1
+        if count:  # a last position takes no turn of the loop
+            self.one_of(positions[first] - low, high - low + 1)
         return 0
 
     @cython.cfunc
@@ -167,6 +185,20 @@ class BitWriter:
         else:
             del self.out[self.at :]
         return None
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _flush(to: BitWriter) -> cython.int:
+    """Write the whole bytes among the last bits."""
+    if to.at + 8 > to.end:
+        to.grow(64 + to.end // 2)
+    while to.fill >= 8:
+        to.data[to.at] = to.kept & 255
+        to.at += 1
+        to.kept >>= 8
+        to.fill -= 8
+    return 0
 
 
 @cython.final
@@ -185,12 +217,18 @@ class BitReader:
     def need(self, bits: cython.int) -> cython.int:
         """Take bytes, so that at least that many bits are there, at most 49."""
         reader: Reader = self.reader
-        while self.fill <= SHORT and reader.at < reader.end:
-            self.kept |= cython.cast(cython.ulonglong, reader.data[reader.at]) << self.fill
-            reader.at += 1
-            self.fill += 8
-        if self.fill < bits:
-            raise PeerError(f"a dependency log ends within its bits, at byte {reader.at}")
+        at: cython.Py_ssize_t = reader.at
+        kept: cython.ulonglong = self.kept
+        fill: cython.int = self.fill
+        while fill <= SHORT and at < reader.end:
+            kept |= cython.cast(cython.ulonglong, reader.data[at]) << fill
+            at += 1
+            fill += 8
+        reader.at = at
+        self.kept = kept
+        self.fill = fill
+        if fill < bits:
+            raise PeerError(f"a dependency log ends within its bits, at byte {at}")
         return 0
 
     @cython.cfunc
@@ -218,16 +256,17 @@ class BitReader:
     def number(self, width: cython.int) -> cython.longlong:
         """Read an exponential Golomb code of at most 63 bits."""
         zeros: cython.int = 0
-        if self.fill < 8:
+        if self.fill < SHORT:
             self.need(1)
-        while not self.kept & 1:
-            zeros += 1
-            self.kept >>= 1
-            self.fill -= 1
-            if self.fill < 1:
-                self.need(1)
+        while not self.kept:  # bits that are not there are zeros
+            zeros += self.fill
+            self.fill = 0
+            self.need(1)
+        length: cython.int = zeros_below(self.kept)
+        zeros += length
+        self.kept >>= length
         self.kept >>= 1
-        self.fill -= 1
+        self.fill -= length + 1
         if zeros > 63:
             raise PeerError(f"a number before byte {self.reader.at} has more than 63 bits")
         high: cython.ulonglong = (cython.cast(cython.ulonglong, 1) << zeros | self.wide(zeros)) - 1
@@ -239,30 +278,40 @@ class BitReader:
     @cython.exceptval(-1, check=False)
     def one_of(self, count: cython.ulonglong) -> cython.longlong:
         """Read one of `count` values; every code of that length is one of them."""
-        low: cython.int = length_of(count) - 1
+        low: cython.int = _length(count) - 1
         short: cython.ulonglong = (cython.cast(cython.ulonglong, 2) << low) - count
-        value: cython.ulonglong = self.get(low)
-        if value < short:
-            return value
-        return (value << 1 | self.get(1)) - short
+        if self.fill <= low:
+            self.need(low)
+        value: cython.ulonglong = self.kept & ((cython.cast(cython.ulonglong, 1) << low) - 1)
+        longer: cython.int = value >= short  # arithmetic, not a branch: the machine cannot guess which it will be
+        if self.fill < low + longer:
+            self.need(low + longer)
+        value = (value << longer | (self.kept >> low & longer)) - short * longer
+        self.kept >>= low + longer
+        self.fill -= low + longer
+        return value
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def middle(self, words: Words, count: cython.longlong, low: cython.longlong, high: cython.longlong) -> cython.int:
         """Read that many positions from `low` to `high` into a set."""
         half: cython.longlong
-        at: cython.longlong
-        while count and high - low + 1 != count:
+        i: cython.longlong
+        at: cython.ulonglong  # without a sign, it is divided in fewer steps
+        while count > 1:
+            if high - low + 1 == count:
+                for i in range(low, high + 1):
+                    words.word[i // 56] |= cython.cast(cython.longlong, 1) << i % 56
+                return 0
             half = count // 2
             at = low + half + self.one_of(high - low - count + 2)
             words.word[at // 56] |= cython.cast(cython.longlong, 1) << at % 56
-            if half:
-                self.middle(words, half, low, at - 1)
+            self.middle(words, half, low, at - 1)
             count -= half + 1
             low = at + 1
         if count:
-            for at in range(low, high + 1):
-                words.word[at // 56] |= cython.cast(cython.longlong, 1) << at % 56
+            at = low + self.one_of(high - low + 1)
+            words.word[at // 56] |= cython.cast(cython.longlong, 1) << at % 56
         return 0
 
     @cython.cfunc

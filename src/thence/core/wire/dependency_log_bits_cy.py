@@ -44,7 +44,6 @@ if cython.compiled:
     )
     from cython.cimports.thence.core.wire.words_cy import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
         Words,
-        lowest,
         numbers_in,
         room,
         width_of,
@@ -53,10 +52,15 @@ else:
     from thence.core.wire.bits_cy import BitReader, BitWriter, length_of
     from thence.core.wire.dependency_log_cy import Log, blank
     from thence.core.wire.reader_cy import Reader
-    from thence.core.wire.words_cy import Words, lowest, numbers_in, room, width_of
+    from thence.core.wire.words_cy import Words, numbers_in, room, width_of
 
 WIDTH_BITS = cython.declare(cython.int, 6)
 LARGEST = cython.declare(cython.longlong, (1 << 63) - 1)
+ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
+ORDER = cython.declare(cython.ulonglong, 0x03F79D71B4CB0A89)
+"""a de Bruijn sequence: shifted left by 0 to 63 places, its upper six bits are 64 different numbers"""
+PLACES = cython.declare(bytes, bytes(sorted(range(64), key=lambda place: 0x03F79D71B4CB0A89 << place >> 58 & 63)))
+"""the number of places for each of them"""
 
 
 @cython.cfunc
@@ -65,6 +69,14 @@ def _width(lengths: cython.longlong, count: cython.longlong) -> cython.int:
     """Return the width for that many numbers with this many bits together: one less than their mean length."""
     mean: cython.longlong = (2 * lengths + count) // (2 * count) if count else 0
     return mean - 1 if mean > 1 else 0
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.boundscheck(False)
+def _lowest(word: cython.ulonglong) -> cython.longlong:
+    """Return the position of the lowest bit of a word that has one."""
+    return PLACES[((word & -word) * ORDER & ALL) >> 58]
 
 
 @cython.ccall
@@ -129,7 +141,7 @@ def write_log(log: Log, out: bytearray, size: cython.Py_ssize_t) -> object:
             for j in range(log.width):
                 word = log.data[i * log.stride + 2 + j]
                 while word:
-                    positions[entries] = 56 * j + lowest(word)
+                    positions[entries] = 56 * j + _lowest(word)
                     entries += 1
                     word &= word - 1
             if entries:
@@ -144,7 +156,8 @@ def write_log(log: Log, out: bytearray, size: cython.Py_ssize_t) -> object:
 @cython.exceptval(check=False)
 def _last(log: Log, first: cython.Py_ssize_t) -> cython.Py_ssize_t:
     """Return the newest entry of a group."""
-    while not log.last(first):
+    sender: cython.longlong = log.sender(first)
+    while first + 1 < log.entries and log.data[(first + 1) * log.stride] == sender:
         first += 1
     return first
 
