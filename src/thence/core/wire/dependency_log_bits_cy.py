@@ -3,7 +3,7 @@
 # size, and `_grown` makes place for entries before they are read. `BitReader` reads bytes, with bounds checks.
 # initializedcheck: no view is used before it is set.
 # cdivision: no dividend is negative, and `_width` divides by a count above 0.
-# mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,index,assignment"
+# mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,index,assignment,no-any-return"
 """Dependency logs in bits: the form of wire version 2.
 
 Invariant. A log has one form, and the reader accepts no other. It is, lowest bit of each byte first:
@@ -57,9 +57,10 @@ else:
 WIDTH_BITS = cython.declare(cython.int, 6)
 LARGEST = cython.declare(cython.longlong, (1 << 63) - 1)
 ALL = cython.declare(cython.ulonglong, (1 << 64) - 1)
-ORDER = cython.declare(cython.ulonglong, 0x03F79D71B4CB0A89)
-"""a de Bruijn sequence: shifted left by 0 to 63 places, its upper six bits are 64 different numbers"""
-PLACES = cython.declare(bytes, bytes(sorted(range(64), key=lambda place: 0x03F79D71B4CB0A89 << place >> 58 & 63)))
+DE_BRUIJN = 0x03F79D71B4CB0A89
+"""shifted left by 0 to 63 places, its upper six bits are 64 different numbers"""
+ORDER = cython.declare(cython.ulonglong, DE_BRUIJN)
+PLACES = cython.declare(bytes, bytes([at for _, at in sorted((DE_BRUIJN << at >> 58 & 63, at) for at in range(64))]))
 """the number of places for each of them"""
 
 
