@@ -74,3 +74,12 @@ def test_without_a_pruning_more_travels(fanout: str, kind: type[PRS]) -> None:
 def test_to_read_every_row_would_prune_more() -> None:
     """The ci-dc paper says how much PRS carries, and that is more: so it reads one."""
     assert pairs_of(AllRows, "unicast") < 0.9 * pairs_of(PRS, "unicast")
+
+
+def test_facts_are_counted_without_a_list_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stamp has up to n² pairs, and every stamp of a simulated run is counted."""
+    pairs = {1: {0: 3, 2: 1}, 2: {0: 3}}
+    copy = Copy(0, 4, 0b10, 0, 1, pairs)
+    assert PRS.facts(copy) == sum(mask.bit_count() for _, mask in PRS.dependencies(copy)) == 3
+    monkeypatch.setattr(PRS, "dependencies", None)
+    assert PRS.facts(copy) == 3
