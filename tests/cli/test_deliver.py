@@ -284,12 +284,19 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "--columns says other names" in told
     assert main(["deliver", str(file), "--by", "depends_on", "--key", "account", *out]) == 2
     assert "--key names the columns that separate independent orders" in capsys.readouterr().err
-    (tmp_path / "empty.jsonl").touch()
-    assert main(["deliver", str(tmp_path / "empty.jsonl"), "--by", "depends_on", *out]) == 2
-    assert "found: no column at all" in capsys.readouterr().err
     stream = ["--stream", "--checkpoint", str(tmp_path / "c"), "--engine", "local"]
     assert main(["deliver", str(file), "--by", "depends_on", *out, *stream]) == 2
     assert "--stream runs on Spark" in capsys.readouterr().err
+
+
+def test_an_empty_file_is_a_delivery_of_no_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (empty := tmp_path / "empty.jsonl").touch()
+    causes = ["--id", "event_id", "--causes", "parent_id", "--key", "account"]
+    assert main(["deliver", str(empty), *causes, "--out", str(tmp_path / "out.jsonl")]) == 0
+    assert "0 rows" in capsys.readouterr().out
+    assert (tmp_path / "out.jsonl").read_text() == ""
+    (some := tmp_path / "some.jsonl").write_text('{"event_id": 1, "parent_id": null, "account": "ana"}\n')
+    assert main(["deliver", str(some), *causes, "--known", str(empty), "--out", str(tmp_path / "next.jsonl")]) == 0
 
 
 @pytest.mark.parametrize("by", ["depends_on", "clock", "stamp"])

@@ -363,6 +363,15 @@ EVENTS: Rows = [
 CAUSAL = [*EVENTS[:3], {**EVENTS[4], "index": 1}, {**EVENTS[3], "index": 2}]
 
 
+LIST_TYPES: dict[str, Callable[[pa.DataType], pa.DataType]] = {
+    "list": pa.list_,
+    "large_list": pa.large_list,
+    "list_view": pa.list_view,
+    "large_list_view": pa.large_list_view,
+    "fixed_size_list": lambda each: pa.list_(each, 1),
+}
+
+
 def as_events(rows: Rows) -> list[Event]:
     found = [event_of(row) for row in rows]
     assert all(isinstance(each, Event) for each in found)
@@ -387,6 +396,72 @@ def test_cost_takes_every_kind(kind: str) -> None:
         assert found.causal
         assert found.protocols
     assert not thence.cost(make(EVENTS)).causal
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("make", LIST_TYPES.values(), ids=LIST_TYPES)
+def test_causes_and_destinations_are_any_list_of_arrow(make: Any, text: pa.DataType, tmp_path: Path) -> None:
+    kind = make(text)
+    arrivals = pa.table(
+        {"id": ["b", "a"], "causes": pa.array([["a"], None], kind), "more": pa.array([["x"], ["y"]], kind)}
+    )
+    found = thence.deliver(arrivals, id="id", causes="causes")
+    assert found.column("id").to_pylist() == ["a", "b"]
+    assert found.schema.field("causes").type == found.schema.field("more").type == kind
+    assert found.column("more").to_pylist() == [["y"], ["x"]]
+    events = pa.Table.from_pylist(EVENTS)
+    place = events.schema.get_field_index("destinations")
+    ones = pa.array([None if each is None else each[:1] for each in events.column(place).to_pylist()], kind)
+    events = events.set_column(place, "destinations", ones)
+    plain = events.set_column(place, "destinations", pa.array(ones.to_pylist(), pa.list_(pa.string())))
+    assert thence.audit(events).violations == thence.audit(plain).violations
+    assert thence.audit(events).misdelivered == thence.audit(plain).misdelivered != []
+    for name, table in (("arrivals", arrivals), ("events", events)):
+        with pa.ipc.new_file(tmp_path / f"{name}.arrow", table.schema) as out:
+            out.write_table(table)
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    for end in ("arrow", "parquet"):
+        read = thence.deliver(tmp_path / f"arrivals.{end}", id="id", causes="causes")
+        assert read.column("id").to_pylist() == ["a", "b"]
+        assert thence.audit(tmp_path / f"events.{end}").misdelivered == thence.audit(plain).misdelivered
+
+
+def test_dicts_may_have_one_cause_here_and_a_list_there() -> None:
+    rows = [{"id": "c", "causes": "b"}, {"id": "b", "causes": ["a", "z"]}, {"id": "a", "causes": None}, {"id": "z"}]
+    found = thence.deliver(rows, id="id", causes="causes")
+    assert [(row["id"], row["outcome"]) for row in found] == [(each, "delivered") for each in "azbc"]
+    assert found[-1]["causes"] == "b"
+
+
+@pytest.mark.parametrize(
+    "make", [pa.Table.to_pandas, pl.from_arrow, lambda table: table], ids=["pandas", "polars", "arrow"]
+)
+def test_a_table_without_rows_has_no_event_whatever_its_types(make: Any, tmp_path: Path) -> None:
+    names = ["run", "process", "index", "kind", "message", "destinations", "order"]
+    table = pa.table({name: pa.nulls(0) for name in names})
+    assert thence.audit(make(table)).verdict == "unknown"
+    floats = pa.table({name: pa.array([], pa.float64()) for name in names})
+    assert thence.audit(make(floats)).verdict == "unknown"
+    pq.write_table(table, tmp_path / "none.parquet")
+    assert thence.audit(tmp_path / "none.parquet").verdict == "unknown"
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+@pytest.mark.parametrize("by", ["depends_on", "clock", "stamp"])
+def test_empty_json_lines_are_a_table_without_rows(by: Any, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "none.jsonl"
+    path.write_text(text)
+    columns = {"arrival": "place", "time": "at"}
+    roster = ["a", "b"] if by == "stamp" else None
+    found = thence.deliver(path, by, roster=roster, columns=columns, policy="release", after_seconds=1)
+    assert found.num_rows == 0
+    assert {"place", "at", by, "outcome", "position"} < set(found.column_names)
+    if by == "depends_on":
+        assert thence.deliver(path, id="id", causes="parent", key="account").column_names[:3] == [
+            "account",
+            "parent",
+            "id",
+        ]
 
 
 def test_nothing_is_not_causal() -> None:

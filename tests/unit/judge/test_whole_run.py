@@ -6,6 +6,7 @@ import pytest
 from support.tables import as_found, by_definition, normal
 from support.traces import Knobs, random_trace, spoil
 
+from thence.core.model.events import parse
 from thence.core.model.order import judge
 from thence.tables.judge.whole_run import judge_run as judge_arrays
 
@@ -31,6 +32,17 @@ def test_equal_on_spoilt_rows(start: int) -> None:
             continue
         found = judge_arrays(events[0].run, normal(events)).to_pylist()
         assert as_found(found) == by_definition(judge(events)), f"seed {seed}"
+
+
+def test_many_lost_messages_each_have_the_first_early_one() -> None:
+    """Queues of open questions: several senders, every other message lost, and what comes late answers many at once."""
+    text = [f"{s}!{n}>x" for n in range(1, 41) for s in "ab"] + [f"x?{s}{n}" for n in range(2, 41, 3) for s in "ab"]
+    text += ["c!1>x", "c?a40", "c!2>x", "x?c2", "x?c1"]
+    events = parse(" ".join(text).replace("a!40>x", "a!40>xc"))
+    wanted = by_definition(judge(events))
+    for block in (None, 1):
+        assert as_found(judge_arrays(events[0].run, normal(events), block=block).to_pylist()) == wanted
+    assert len(judge(events).violations) > 50
 
 
 @pytest.mark.parametrize("seed", range(20))

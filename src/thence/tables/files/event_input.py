@@ -68,7 +68,7 @@ def _own(table: InputTable, columns: Sequence[Column]) -> pa.Table:
     from thence.tables.files.parquet_reader import our_columns, unfit
 
     rows = table.arrow(column.theirs for column in columns)
-    if reason := unfit(rows.schema, columns):
+    if reason := unfit(rows.schema, columns, empty=not rows.num_rows):
         raise _unfit(reason, table, columns)
     return our_columns(rows, columns)
 

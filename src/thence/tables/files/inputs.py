@@ -27,6 +27,7 @@ ACCEPTED = (
 )
 STREAM, ARRAY = "__arrow_c_stream__", "__arrow_c_array__"
 """Arrow's capsule interface: a table in batches, and one batch."""
+LISTS = (list, tuple, set, frozenset)
 WHOLE = 2**53
 """Floats below it are whole numbers without loss."""
 
@@ -287,6 +288,16 @@ class DictTable(InputTable):
         kinds = types or {}
         return pa.table({name: _column(name, [row.get(name) for row in self.rows], kinds.get(name)) for name in wanted})
 
+    def with_lists(self, name: str) -> DictTable:
+        """Return the rows with lists in a column of which some rows have a list and others one value."""
+        lists = {type(row.get(name)) in LISTS for row in self.rows if row.get(name) is not None}
+        if len(lists) < 2:
+            return self
+        single = [row.get(name) is not None and type(row[name]) not in LISTS for row in self.rows]
+        return DictTable(
+            [{**row, name: [row[name]]} if one else row for row, one in zip(self.rows, single, strict=True)]
+        )
+
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
         return [{**self.rows[place], **more} for place, more in zip(places.to_pylist(), added.to_pylist(), strict=True)]
 
@@ -306,6 +317,39 @@ def without_views(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields, table.schema.metadata))
 
 
+def is_any_list(kind: pa.DataType) -> bool:
+    """Return whether a type is one of Arrow's lists: with offsets, of one size, or a view."""
+    import pyarrow as pa
+
+    kinds = (
+        pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view,
+        pa.types.is_large_list_view,
+    )  # fmt: skip
+    return any(each(kind) for each in kinds)
+
+
+def with_plain_lists(table: pa.Table) -> pa.Table:
+    """Return a table whose lists have offsets, as the rule reads them."""
+    import pyarrow as pa
+
+    for place, kind in enumerate(table.schema.types):
+        if is_any_list(kind) and not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+            lists = pa.large_list(kind.value_type)
+            chunks = [_plain_lists(chunk) for chunk in table.column(place).chunks]
+            table = table.set_column(place, table.schema.names[place], pa.chunked_array(chunks, lists))
+    return without_views(table)
+
+
+def _plain_lists(lists: pa.Array) -> pa.Array:
+    """Return lists with offsets; `cast` from views writes one offset too few (pyarrow 26)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64()))
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+    return pa.LargeListArray.from_arrays(offsets, lists.flatten(), mask=lists.is_null())
+
+
 def _without_view(kind: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
@@ -316,6 +360,8 @@ def _without_view(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
         return make(kind.value_field.with_type(_without_view(kind.value_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_view(kind.value_type)), kind.list_size)
     if pa.types.is_struct(kind):
         return pa.struct([each.with_type(_without_view(each.type)) for each in kind.fields])
     return kind
@@ -335,11 +381,11 @@ def _or_null(value: Any) -> Any:
 
 
 def _without_fractions(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return floats as integers if there are nulls and all others are whole: pandas has no other column for those."""
+    """Return floats as integers if all are whole: a pandas column of integers that has or had a gap is of floats."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not pa.types.is_floating(values.type) or not values.null_count:
+    if not pa.types.is_floating(values.type):
         return values
     whole = pc.and_(pc.equal(pc.floor(values), values), pc.less(pc.abs(values), WHOLE))
     return values.cast(pa.int64()) if pc.all(whole).as_py() is not False else values
@@ -376,6 +422,6 @@ def _known(values: pa.Array) -> pa.Array:
 def _plain(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, LISTS):
         return [str(each) if isinstance(each, UUID) else each for each in value]
     return value

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from thence.tables.contract.columns import EVENT_COLUMNS, Column
 from thence.tables.files.checked_batches import refused_batch, table_batches
 from thence.tables.files.formats import Unfit, nameable, say_which
+from thence.tables.files.inputs import is_any_list, with_plain_lists
 from thence.tables.files.memory import SHARE, free_memory
 from thence.tables.files.source import BROKEN, Quarantined, first_line
 from thence.tables.files.splits import Split
@@ -44,7 +45,7 @@ def unfit_file(path: Path, columns: Sequence[Column]) -> Unfit | None:
     """Return why a file that can be opened cannot be used for these columns, by its schema alone."""
     try:
         schema = footer(str(path)).schema.to_arrow_schema()
-        found = misfit(schema, columns)
+        found = misfit(schema, columns, empty=not footer(str(path)).num_rows)
         names = schema.names
     except UNREADABLE:
         return None  # its record says why
@@ -55,7 +56,7 @@ def row_groups(path: Path | str, columns: Sequence[Column] = EVENT_COLUMNS) -> l
     """Return the row groups of a file, or why it cannot be used for these columns."""
     try:
         whole = footer(str(path))
-        if reason := unfit(whole.schema.to_arrow_schema(), columns):
+        if reason := unfit(whole.schema.to_arrow_schema(), columns, empty=not whole.num_rows):
             return [Quarantined(str(path), None, f"{reason}; its {whole.num_rows} rows are set aside")]
         counts = [whole.row_group(group).num_rows for group in range(whole.num_row_groups)]
     except UNREADABLE as error:
@@ -117,7 +118,7 @@ def _leaves(whole: pq.FileMetaData, group: int, names: Collection[str]) -> tuple
 def our_columns(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
     """Return those of these columns that a table has, under our names; moments as seconds."""
     found = [column for column in columns if column.theirs in table.column_names]
-    table = table.select([column.theirs for column in found])
+    table = with_plain_lists(table.select([column.theirs for column in found]))
     for place, column in enumerate(found):
         if column.type == "double" and pa.types.is_timestamp(table.schema.types[place]):
             table = table.set_column(place, column.theirs, _in_seconds(table.column(place)))
@@ -153,13 +154,16 @@ def row_group_batches(
     yield from table_batches(table, columns, split.file, split.first, needs=needs, coded=coded)
 
 
-def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS) -> str | None:
+def unfit(schema: pa.Schema, columns: Sequence[Column] = EVENT_COLUMNS, *, empty: bool = False) -> str | None:
     """Return why a pyarrow schema cannot be a table with these columns, or nothing."""
-    return found[1] if (found := misfit(schema, columns)) else None
+    return found[1] if (found := misfit(schema, columns, empty=empty)) else None
 
 
-def misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] | None:
-    """Return the first column that a schema lacks, or has in another type, and what is wrong."""
+def misfit(schema: pa.Schema, columns: Sequence[Column], *, empty: bool = False) -> tuple[Column, str] | None:
+    """Return the first column that a schema lacks, or has in another type, and what is wrong.
+
+    `empty`: the table has no rows, so its types say nothing; pandas gives the columns of an empty frame any type.
+    """
     for column in columns:
         name = column.theirs
         times = schema.names.count(name)
@@ -168,14 +172,14 @@ def misfit(schema: pa.Schema, columns: Sequence[Column]) -> tuple[Column, str] |
         if times == 0:
             if column.required or column.called:
                 return column, f"column {name} is missing"
-        elif not _fits(found := schema.field(name).type, column):
+        elif not empty and not _fits(found := schema.field(name).type, column):
             return column, f"column {name} is {found}; {column.type} is accepted{_as_texts(found, column)}"
     return None
 
 
 def _as_texts(found: pa.DataType, column: Column) -> str:
     """Return what to do with ids that are whole numbers, which would be other ids than their texts are."""
-    inner = found.value_type if _is_list(found) else found
+    inner = found.value_type if is_any_list(found) else found
     texts = column.type in ("string", "array<string>") and not column.among
     return ": convert its numbers to texts" if texts and pa.types.is_integer(inner) else ""
 
@@ -193,7 +197,7 @@ def _fits(found: pa.DataType, column: Column) -> bool:
         return bool(pa.types.is_binary(found) or pa.types.is_large_binary(found))
     if column.type == "map<string,long>":
         return bool(pa.types.is_map(found) and _is_text(found.key_type) and pa.types.is_integer(found.item_type))
-    if not _is_list(found):
+    if not is_any_list(found):
         return False
     if column.type == "array<string>":
         return _is_text(found.value_type) or bool(pa.types.is_null(found.value_type))
@@ -204,7 +208,3 @@ def _is_text(found: pa.DataType) -> bool:
     if pa.types.is_dictionary(found):
         found = found.value_type
     return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found))
-
-
-def _is_list(found: pa.DataType) -> bool:
-    return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found))

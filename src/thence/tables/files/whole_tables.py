@@ -202,7 +202,7 @@ def event_table(path: Path, kind: Format, columns: Sequence[Column], content: by
         if several := _several_in_one(table, columns):
             return Unfit(several, claims=True)
         table = _with_lists(table, columns)
-    found = misfit(table.schema, columns)
+    found = misfit(table.schema, columns, empty=not table.num_rows)
     if found is not None:
         return nameable((f"{found[1]}; ", *say_which(found[0], table.column_names)))
     return our_columns(without_views(table), columns)

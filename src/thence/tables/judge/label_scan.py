@@ -22,6 +22,8 @@ from thence.tables.judge.scan import Marks, ScanColumns, locate, scan, slots, so
 ClockType = type[np.int32] | type[np.int64]
 CLOCK_BYTES = 256 << 20
 """Clocks of messages in flight may take about this much at a time."""
+QUEUE_CLOCKS = 5
+"""What the queues of a process take in `locate`, in its clocks of 4 bytes: a value, and two places of 8 bytes."""
 ROWS_TOGETHER = 1024
 """Labels with fewer rows are scanned together, up to about this many rows: a scan takes 1 ms, whatever its rows."""
 
@@ -314,14 +316,14 @@ def first_early(own: LabelRows, scanned: Scanned, asked: FirstKnown, *, block: i
         return answer
     place, places = scanned.place, scanned.places
     sources = np.unique(asked.source)
-    step = block_width(own, places, block)
+    queues = len(np.unique(asked.destination))
+    step = block_width(own, places + QUEUE_CLOCKS * queues, block)
     kind = clock_type(own)
     for low in range(0, len(sources), step):
         columns = sources[low : low + step]
         column_of = np.full(own.width, -1, np.int32)
         column_of[columns] = np.arange(len(columns), dtype=np.int32)
         chosen = np.flatnonzero(column_of[asked.source] >= 0)
-        chosen = chosen[np.argsort(asked.since[chosen], kind="stable")]
         answer[chosen] = locate(
             own.columns, place,
             np.zeros((own.width, len(columns)), kind), np.zeros((places, len(columns)), kind), column_of,

@@ -113,13 +113,28 @@ def locate(
 ) -> Longs:  # fmt: skip
     """For each question find the first delivery after which its process knows of `least` or later in `column`.
 
-    Questions are sorted by `since`, the row from which they stand. `column_of[p]` is the column of
-    process p among those scanned, or -1. Return the row for each question, -1 where there is none.
+    A question stands from row `since` on. `column_of[p]` is the column of process p among those scanned, or -1. Return
+    the row for each question, -1 where there is none.
+
+    Questions of one process about one column form a queue, least first: what it knows only grows, so that a delivery
+    asks the first of each queue alone.
     """
-    answer = np.full(len(least), -1, np.int64)
-    lists = np.full(known.shape[0], -1, np.int64), np.full(len(least), -1, np.int64)
+    order = np.lexsort((least, column, at_process))
+    asking, queue_of, total = np.unique(at_process, return_inverse=True, return_counts=True)
+    asker = np.full(known.shape[0], -1, np.int32)
+    asker[asking] = np.arange(len(asking), dtype=np.int32)
+    never = known.dtype.type(np.iinfo(known.dtype).max)
+    ends = np.cumsum(np.bincount(queue_of * known.shape[1] + column, minlength=len(asking) * known.shape[1]))
+    ends = ends.astype(np.int64).reshape(len(asking), known.shape[1])
+    ahead = np.concatenate([[0], ends.ravel()[:-1]]).astype(np.int64).reshape(ends.shape)
+    ordered = least[order].astype(known.dtype)
+    due = np.full(ends.shape, never, known.dtype)
+    due[ahead < ends] = ordered[ahead[ahead < ends]]
+    found = np.full(len(least), -1, np.int64)
     scan_cy.locate(
         columns.sends.view(np.uint8), columns.process, columns.at, columns.message, place, known, carried, column_of,
-        at_process, column, least, since, *lists, answer,
+        ordered, since[order], asker, total.astype(np.int64), due, ahead, ends, never, found,
     )  # fmt: skip
+    answer = np.empty_like(found)
+    answer[order] = found
     return answer

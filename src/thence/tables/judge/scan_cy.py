@@ -193,32 +193,29 @@ def locate(
     known: Clock[:, ::1],
     carried: Clock[:, ::1],
     column_of: cython.const[cython.int][::1],
-    at_process: cython.const[cython.int][::1],
-    column: cython.const[cython.int][::1],
-    least: cython.const[cython.longlong][::1],
+    least: Clock[::1],
     since: cython.const[cython.longlong][::1],
-    head: cython.longlong[::1],
-    after: cython.longlong[::1],
+    asker: cython.const[cython.int][::1],
+    left: cython.longlong[::1],
+    due: Clock[:, ::1],
+    ahead: cython.longlong[:, ::1],
+    ends: cython.const[cython.longlong][:, ::1],
+    never: Clock,
     answer: cython.longlong[::1],
 ) -> None:
     """Find for each question the first delivery that answers it; see `scan.locate`."""
     width: cython.int = known.shape[1]
-    asked: cython.Py_ssize_t = 0
     row: cython.Py_ssize_t
     p: cython.int
+    q: cython.int
     at: cython.int
     c: cython.int
-    previous: cython.longlong
+    reached: cython.int
     question: cython.longlong
-    following: cython.longlong
     a: Clock
     b: Clock
     with cython.nogil:
         for row in range(process.shape[0]):
-            while asked < least.shape[0] and since[asked] <= row:
-                after[asked] = head[at_process[asked]]
-                head[at_process[asked]] = asked
-                asked += 1
             p = process[row]
             at = place[message[row]]
             if at < 0:
@@ -233,16 +230,20 @@ def locate(
                 a = carried[at, c]
                 b = known[p, c]
                 known[p, c] = a if a > b else b
-            previous = -1
-            question = head[p]
-            while question >= 0:
-                following = after[question]
-                if known[p, column[question]] >= least[question]:
+            q = asker[p]
+            if q < 0 or left[q] == 0:
+                continue
+            reached = 0
+            for c in range(width):
+                reached += known[p, c] >= due[q, c]
+            if not reached:
+                continue
+            for c in range(width):
+                while known[p, c] >= due[q, c]:
+                    question = ahead[q, c]
+                    if since[question] > row:
+                        break
                     answer[question] = row
-                    if previous < 0:
-                        head[p] = following
-                    else:
-                        after[previous] = following
-                else:
-                    previous = question
-                question = following
+                    left[q] -= 1
+                    ahead[q, c] = question + 1
+                    due[q, c] = least[question + 1] if question + 1 < ends[q, c] else never

@@ -22,7 +22,16 @@ from thence.tables.delivery.columns import NAMES, Columns, named_once
 from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 from thence.tables.delivery.policy import Policy, PolicyLimits, PolicyName, WhenFull, policy_of
 from thence.tables.delivery.reading import Rosters, rosters_of
-from thence.tables.files.inputs import DictTable, InputTable, column_values, input_refusal, input_table, is_path
+from thence.tables.files.inputs import (
+    ArrowTable,
+    DictTable,
+    InputTable,
+    column_values,
+    input_refusal,
+    input_table,
+    is_path,
+    with_plain_lists,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -160,7 +169,9 @@ def ordered_input(
     terms.check_columns(table.names)
     read = [getattr(names, name) for name in NAMES if hasattr(names, name)] + [names.cause, *names.key]
     types = {} if terms.by == "depends_on" else {names.cause: arrow_type(CAUSE_COLUMNS[terms.by].type)}
-    rows = table.arrow(read, types)
+    if isinstance(table, DictTable) and terms.by == "depends_on":
+        table = table.with_lists(names.cause)
+    rows = with_plain_lists(table.arrow(read, types))
     there = None if known is None else _known(known, terms)
     ordered = deliver_table(rows.append_column(ROW_COLUMN, pa.array(np.arange(len(rows)))), terms, [ROW_COLUMN], there)
     return Ordered(ordered.column(ROW_COLUMN).combine_chunks(), ordered.select(list(OUTPUT_COLUMNS)), terms)
@@ -176,8 +187,9 @@ def _known(known: Any, terms: DeliveryTerms) -> pa.Table:
     check_known(terms.by)
     values = column_values(known)
     known = known if values is None else values
-    empty = isinstance(known, Collection) and not len(known)
-    table = None if empty else input_table(known)
+    if isinstance(known, pa.Table | Collection) and not isinstance(known, str | bytes | Mapping) and not len(known):
+        return pa.table({name: pa.nulls(0) for name in dict.fromkeys((*names.key, names.message))})
+    table = input_table(known)
     if table is not None:
         wanted = (*names.key, names.message)
         for name in wanted:
@@ -186,13 +198,11 @@ def _known(known: Any, terms: DeliveryTerms) -> pa.Table:
         return table.arrow([*wanted, *(["outcome"] if "outcome" in table.names else [])])
     if isinstance(known, str | bytes | Path | Mapping) or not isinstance(known, Iterable):
         raise _known_refusal(known)
-    if names.key and not empty:
+    if names.key:
         raise MisuseError(
             Argument("known"), " has ids alone, and the rows have a key: pass a table with the columns "
             f"{', '.join(dict.fromkeys([*names.key, names.message]))}",
         )  # fmt: skip
-    if empty:
-        return pa.table({name: pa.nulls(0) for name in (*names.key, names.message)})
     try:
         return DictTable([{names.message: each} for each in known]).arrow([names.message])
     except MisuseError as error:
@@ -209,12 +219,31 @@ def _known_refusal(known: object) -> MisuseError:
     return MisuseError(Argument("known"), f" is of type {type(known).__name__}{accepted}")
 
 
+def _no_rows(terms: DeliveryTerms, given: Mapping[str, str], *, default_key: bool) -> InputTable:
+    """Return the table without rows that empty JSON lines are: they cannot name the columns that were asked for."""
+    import pyarrow as pa
+
+    from thence.tables.contract.columns import CAUSE_COLUMNS
+    from thence.tables.contract.spark_to_arrow_types import arrow_type
+
+    names = terms.columns
+    key = names.with_default_key((), one_order=terms.by == "depends_on") if default_key else names
+    found = dict.fromkeys([*replace(terms, columns=key).needed, *filter(None, given.values())], pa.string())
+    if terms.by != "depends_on":
+        found[names.cause] = arrow_type(CAUSE_COLUMNS[terms.by].type)
+    if terms.policy.after_seconds is not None:
+        found[names.time] = pa.float64()
+    return ArrowTable(pa.schema(found.items()).empty_table())
+
+
 def deliver_arrivals(
     arrivals: ArrivalTable, terms: DeliveryTerms, given: Mapping[str, str], *, default_key: bool, known: Any = None
 ) -> tuple[pa.Table, DeliveryTerms]:
     """Put rows that were read from files into causal order; return them, and the terms with the key that was used."""
     from thence.tables.files.arrival_reader import with_reasons
 
-    rows = arrivals.input(terms.columns)
+    rows: InputTable = arrivals.input(terms.columns)
+    if not rows.names:
+        rows = _no_rows(terms, given, default_key=default_key)
     places, added, terms = ordered_input(rows, terms, given, default_key=default_key, known=known)
     return with_reasons(rows.taken(places, added), arrivals.lines, arrivals.kind), terms
