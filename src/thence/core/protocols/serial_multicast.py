@@ -106,6 +106,11 @@ class SerialMulticast(ClockMember):
         return len(copy.stamp[1])
 
     @classmethod
+    def facts(cls, copy: Copy) -> int:
+        # to sort the entries by message would take a tenth of a simulated run
+        return sum(pair is not None for pair in copy.stamp[1])
+
+    @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
         return by_message((*pair, d) for d, pair in enumerate(copy.stamp[1]) if pair is not None)
 
