@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from thence.live.process import LiveProcess
 
 LONG_BYTES = 1 << 18
+"""payloads above this are not copied into one block with other frames: that takes 3 us here and 85 us for 4 MB"""
 TAKEN = f"{DATA} (item), {ACK} (acknowledgement), {REFUSED} (refusal), {BEAT} (heartbeat) and {BYE} (goodbye)"
 
 

@@ -304,7 +304,9 @@ class Moves:
         return found
 
     def _launch(self, system: System, copies: tuple[Copy, ...]) -> list[Flying]:
-        return [self._fly(copy) for copy in copies if not nobody_receives(copy, system.crashed)]
+        """Return copies that are handed to the network, equal ones as one; none to processes that have crashed."""
+        found = (copy for copy in copies if not nobody_receives(copy, system.crashed))
+        return [self._flying.setdefault(self.intern(self.shape.freeze(copy, None)), Flying(copy)) for copy in found]
 
     def at_rest(self, system: System, process: int) -> Problem | None:
         """Judge a process at which nothing more will happen unless a process sends."""
@@ -338,9 +340,6 @@ class Moves:
     def _node(self, member: Member) -> Node:
         number = self.intern(member.state())
         return self._nodes.setdefault(number | member.me << 40, Node(member))
-
-    def _fly(self, copy: Copy) -> Flying:
-        return self._flying.setdefault(self.intern(self.shape.freeze(copy, None)), Flying(copy))
 
     def name(self, thing: Node | Flying, perm: Perm) -> int:
         """Return the number of a member's state, or of a copy, after processes changed names."""

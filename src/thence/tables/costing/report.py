@@ -100,12 +100,7 @@ def choice_of(summary: Sequence[Fields], needs: Sequence[Fields]) -> Recommendat
     if not summary:
         return Recommendation(None, "no run is causal, so there is nothing to recommend from")
     found = {row["need"]: NeedFinding(row["met"], row["why"]) for row in needs}
-    return recommend(found, {row["protocol"]: cost_of(row) for row in summary})
-
-
-def cost_of(row: Fields) -> Cost:
-    """Return the totals of a row as a cost."""
-    return Cost(**{name: row[name] for name in Cost.__slots__})
+    return recommend(found, {row["protocol"]: Cost(**{name: row[name] for name in Cost.__slots__}) for row in summary})
 
 
 def _run_and_label(row: Fields) -> tuple[str, str]:

@@ -42,14 +42,14 @@ def events_with_origins(trace: Trace) -> tuple[list[Event], Origins]:
 
 def events_around(trace: Trace, run: str, finding: Finding) -> tuple[list[Event], Origins]:
     """Return the events that `violation_page` shows of a finding, and where each was read."""
-    about = _rows(trace, lambda batch: _is_in(batch, "message", finding.messages()), quarantine=True)
+    about = _rows(trace, lambda batch: _about(batch, finding.messages()), quarantine=True)
     places = places_of([event for _, event in about if event.run == run], finding)
     return _excerpt(trace, Excerpt(run, index_ranges=ranges_around(places)))
 
 
 def events_about(trace: Trace, message: str) -> tuple[list[Event], Origins]:
     """Return the events around everything that happened to a message, and where each was read."""
-    about = _rows(trace, lambda batch: _is_in(batch, "message", [message]), quarantine=True)
+    about = _rows(trace, lambda batch: _about(batch, [message]), quarantine=True)
     return _excerpt(trace, message_excerpt([event for _, event in about], message))
 
 
@@ -71,7 +71,7 @@ def _excerpt(trace: Trace, excerpt: Excerpt) -> tuple[list[Event], Origins]:
 
     def sends(batch: pa.RecordBatch) -> pa.Array:
         sent = pc.and_(pc.equal(batch.column("run"), run), pc.equal(batch.column("kind"), "send"))
-        return pc.and_(sent, _is_in(batch, "message", needed))
+        return pc.and_(sent, _about(batch, needed))
 
     kept += [each for each in _rows(trace, sends) if (each[1].process, each[1].index) not in places]
     origins: Origins = {}
@@ -100,11 +100,11 @@ def _rows(trace: Trace, test: Callable[[pa.RecordBatch], pa.Array], *, quarantin
     return found
 
 
-def _is_in(batch: pa.RecordBatch, column: str, values: Iterable[str]) -> pa.Array:
+def _about(batch: pa.RecordBatch, messages: Iterable[str]) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.is_in(batch.column(column), value_set=pa.array(sorted(values), pa.string()))
+    return pc.is_in(batch.column("message"), value_set=pa.array(sorted(messages), pa.string()))
 
 
 def _in_ranges(batch: pa.RecordBatch, ranges: Iterable[IndexRange]) -> pa.Array:

@@ -166,7 +166,7 @@ def as_they_come(table: pa.Table) -> pa.Table:
         if table.column("odd").null_count == len(table):
             return table
         refused = table.column("odd").is_valid()
-        if _any(pc.and_(order.is_null(), pc.invert(refused))):
+        if pc.any(pc.and_(order.is_null(), pc.invert(refused))).as_py():
             return table
         order = pc.fill_null(order, np.iinfo(np.int64).max)
     values = order.to_numpy()
@@ -175,10 +175,6 @@ def as_they_come(table: pa.Table) -> pa.Table:
     places = pa.array(_sorting(values))  # texts are coded afterwards: neighbours meet their like soon
     columns = [c if c.null_count == len(c) else _whole(c).take(places) for c in table.columns]
     return pa.table(columns, names=table.column_names)
-
-
-def _any(flags: pa.ChunkedArray) -> bool:
-    return bool(pc.any(flags).as_py())
 
 
 def _sorting(values: Longs) -> Longs:

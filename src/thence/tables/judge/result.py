@@ -259,7 +259,7 @@ class AuditResult:
         """Return the first violations, each with its sentence; `paths` of all violations are proved on the way."""
         shown = list(islice(self.proved(paths), limit))
         never = self.never_delivered(row for row, _ in shown)
-        return [(row, sentence_of(row, path, never=key_of(row) in never)) for row, path in shown]
+        return [(row, sentence(path, violation_of(row), never=key_of(row) in never)) for row, path in shown]
 
     def json(self, paths: int = 100) -> Iterator[str]:
         """Yield the result as JSON, in pieces of text, in the form the contract has."""
@@ -319,11 +319,6 @@ def path_rows(path: Sequence[PathStep] | None) -> list[dict[str, object]] | None
 def violation_of(row: FindingRow) -> Violation:
     """Return a row of the list of violations as one."""
     return Violation(str(row["run"]), str(row["destination"]), str(row["early"]), str(row["missing"]))
-
-
-def sentence_of(row: FindingRow, path: Sequence[PathStep] | None, *, never: bool) -> str:
-    """Return a violation in words."""
-    return sentence(path, violation_of(row), never=never)
 
 
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode

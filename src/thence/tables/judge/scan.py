@@ -26,7 +26,9 @@ from thence.tables.judge import order_cy, scan_cy
 FIRST, DUPLICATE, ASTRAY, IMPORTED = 1, 2, 4, 8
 """A delivery is the first of an addressed copy, a repeat, at a process not addressed, of a message sent before."""
 LONG = 64
-"""Segments longer than this are sorted by numpy, shorter ones by insertion."""
+"""Segments longer than this are sorted by numpy, shorter ones by insertion: in random order insertion takes 0.1 us for
+64 numbers, 1.0 us for 128 and 6 us for 256, numpy 0.2 to 0.3 us each and a call from Python.
+"""
 
 
 class ScanColumns(NamedTuple):
