@@ -20,6 +20,10 @@ ABI3 = os.environ.get("THENCE_ABI3") == "1"
 SOURCES = sorted(Path("src").rglob("*_cy.py"))
 DESCRIBING = {"egg_info", "dist_info", "sdist"}
 """commands that compile nothing; an sdist would hold the generated C if it knew of extensions"""
+# gcc 12 sees an overflow in what Cython writes for a short array; clang does not know that warning
+FLAGS = ["-O2", "-g0", "-Wno-unknown-warning-option", "-Wno-stringop-overflow"]
+MOST_DIMENSIONS = 2
+"""of an array in a compiled module: Cython's 7 would take 208 bytes for each array that an object has, and this 88"""
 
 
 def obstacle() -> str | None:
@@ -57,7 +61,9 @@ def extensions() -> list[Extension]:
         print(sentence, file=sys.stderr)
         return []
     from Cython.Build import cythonize
+    from Cython.Compiler import Options
 
+    Options.buffer_max_dims = MOST_DIMENSIONS + 1
     macros = [("Py_LIMITED_API", "0x030B0000"), ("CYTHON_LIMITED_API", "1")] if ABI3 else []
     found = [
         Extension(
@@ -66,7 +72,7 @@ def extensions() -> list[Extension]:
             optional=WANTED != "1",
             define_macros=macros,
             py_limited_api=ABI3,
-            extra_compile_args=["-O2", "-g0"] if os.name == "posix" else [],
+            extra_compile_args=FLAGS if os.name == "posix" else [],
         )
         for source in SOURCES
     ]

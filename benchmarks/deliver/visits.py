@@ -4,7 +4,8 @@
 
 The cases and their rows are those of `stream.py`; rows are packed by shard before the clock runs, as Spark brings them,
 and what leaves is packed again. "cold restart" is one more micro-batch in a worker that has to read its shards first.
-Cases take turns. Writes results/visits.json.
+A key visit is a key in a micro-batch, whatever it has of rows: with few rows to a key, that is what costs. Cases take
+turns. Writes results/visits.json.
 """
 
 from __future__ import annotations
@@ -46,10 +47,11 @@ class Store:
         self.get, self.put, self.delete = self.parts.get, self.parts.__setitem__, self.parts.__delitem__
 
 
-def packed(case: stream.Case, shards: int) -> tuple[pa.Schema, list[list[list[bytes]]]]:
-    """Return the rows of each micro-batch and shard as bytes."""
+def packed(case: stream.Case, shards: int) -> tuple[pa.Schema, list[list[list[bytes]]], list[int]]:
+    """Return the rows of each micro-batch and shard as bytes, and how many keys each micro-batch has."""
     table, came = stream.rows_of(case)
-    shard = np.array([int(name.removeprefix("run")) % shards for name in table.column("run").to_pylist()])
+    key = np.array([int(name.removeprefix("run")) for name in table.column("run").to_pylist()])
+    shard = key % shards
     whole = table.combine_chunks()
     batches = []
     for batch in range(case.batches):
@@ -58,14 +60,14 @@ def packed(case: stream.Case, shards: int) -> tuple[pa.Schema, list[list[list[by
             rows = whole.take(pa.array(np.flatnonzero((came == batch) & (shard == place)))).combine_chunks()
             here.append([ipc(each) for each in rows.to_batches()])
         batches.append(here)
-    return table.schema, batches
+    return table.schema, batches, [len(np.unique(key[came == batch])) for batch in range(case.batches)]
 
 
 def run(case: stream.Case, cold: bool = False) -> dict[str, float]:
     """Run a stream's visits; return microseconds of CPU a row, and the bytes of state that were written."""
     options = dict(case.options)
     shards = options.pop("shards", SHARDS)
-    schema, batches = packed(case, shards)
+    schema, batches, keys_of = packed(case, shards)
     by: Any = case.by
     limits = {"name" if name == "policy" else name: value for name, value in options.items()}
     roster = rosters_of(by, _data.ROSTER if by == "stamp" else None)
@@ -76,10 +78,10 @@ def run(case: stream.Case, cold: bool = False) -> dict[str, float]:
     shard_memory.KEPT = OrderedDict()
     stores = [Store() for _ in range(shards)]
     cpu = written = 0.0
-    rows = case.rows
+    rows, keys_visited = case.rows, sum(keys_of)
     for number, here in enumerate(batches):
         if cold and number == len(batches) - 1:
-            shard_memory.KEPT, cpu, rows = OrderedDict(), 0.0, case.rows // case.batches
+            shard_memory.KEPT, cpu, rows, keys_visited = OrderedDict(), 0.0, case.rows // case.batches, keys_of[-1]
         for store, blobs in zip(stores, here, strict=True):
             began = time.process_time()
             shard, out, held = visits.take(store.head, store, blobs, 0)
@@ -88,7 +90,12 @@ def run(case: stream.Case, cold: bool = False) -> dict[str, float]:
             visits.keep(shard)
             cpu += time.process_time() - began
             written += shard.written
-    return {"us a row": 1e6 * cpu / rows, "state bytes written a row": written / case.rows}
+    return {
+        "us a row": 1e6 * cpu / rows,
+        "us a key visit": 1e6 * cpu / keys_visited,
+        "rows a key visit": rows / keys_visited,
+        "state bytes written a row": written / case.rows,
+    }
 
 
 def main(rounds: int) -> None:

@@ -25,7 +25,7 @@ def _directive(_value: object) -> Callable[[T], T]:
     return _same
 
 
-boundscheck = wraparound = initializedcheck = cdivision = nonecheck = _directive
+boundscheck = wraparound = initializedcheck = cdivision = nonecheck = auto_pickle = _directive
 
 
 def exceptval(*_value: object, check: bool = True) -> Callable[[T], T]:

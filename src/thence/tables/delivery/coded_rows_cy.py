@@ -24,6 +24,7 @@ except ModuleNotFoundError:
 from thence.tables.delivery.reading_cy import NO_MESSAGE
 
 
+@cython.auto_pickle(False)
 @cython.final
 @cython.cclass
 class CodedRows:

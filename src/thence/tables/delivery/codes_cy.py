@@ -253,7 +253,13 @@ class Codes(Held):
         code: cython.Py_ssize_t
         source: Source
         lexicon, self.lexicon = self.lexicon, None
-        self.names = [None, *lexicon.listed(self.origin[1 : self.count])]
+        if self.fresh is None:
+            self.names = [None, *lexicon.listed(self.origin[1 : self.count])]
+        else:  # every key of the batch is written, so its names are made once for all keys
+            texts: list = lexicon.names()
+            self.names = [None]
+            for code in range(1, self.count):
+                self.names.append(texts[self.origin[code]])
         self.orders[None] = {name: code for code, name in enumerate(self.names) if code}
         self.dense = False
         if self.fresh is None and self.recent is None:

@@ -80,7 +80,7 @@ class Completion(Sources):
         """Note that a free row leaves."""
         row: cython.int = self.new_row(ticket, label, code, number)
         source: Source
-        self.row_state[row] = STARTED
+        self.at.row_state[row] = STARTED
         self.started[ticket] = row
         if self.cyclic:
             self.row_of[code] = row
@@ -97,10 +97,10 @@ class Completion(Sources):
         row: cython.int = self.started.pop(ticket)
         source: Source
         if self.cyclic:
-            self.row_of[self.row_code[row]] = 0
+            self.row_of[self.at.row_code[row]] = 0
         else:
-            source = self.source(self.row_code[row])
-            del source.held[self.row_number[row]]
+            source = self.source(self.at.row_code[row])
+            del source.held[self.at.row_number[row]]
             source.numbers = None
             if not source.held:
                 source.held = None
@@ -110,8 +110,8 @@ class Completion(Sources):
         """Record that the handler of a started row has finished; return the rows that are free now."""
         out: Outcomes = self.begun(None)
         row: cython.int = self.stop(ticket)
-        code: cython.longlong = self.row_code[row]
-        self.met(code, self.row_number[row])
+        code: cython.longlong = self.at.row_code[row]
+        self.met(code, self.at.row_number[row])
         self.free_row(row)
         self.cascade(code, out)
         return out.listed()
@@ -120,9 +120,9 @@ class Completion(Sources):
         """Give up a started row as a cause; its effects are released without it."""
         out: Outcomes = self.begun(None)
         row: cython.int = self.stop(ticket)
-        code: cython.longlong = self.row_code[row]
-        if self.row_number[row] > self.level[code]:
-            self.waive(code, self.row_number[row])
+        code: cython.longlong = self.at.row_code[row]
+        if self.at.row_number[row] > self.level[code]:
+            self.waive(code, self.at.row_number[row])
         self.free_row(row)
         self.why = f", {why}"
         self.cascade(code, out)
@@ -167,7 +167,7 @@ class Completion(Sources):
         else:
             row = self.stop(ticket)
         label, waited = self.labels.get(row), self.pairs(row, True)
-        code: cython.longlong = self.row_code[row]
+        code: cython.longlong = self.at.row_code[row]
         source: Source = self.source(code)
         self.free_row(row)
         source.seen -= 1
@@ -221,11 +221,11 @@ class Completion(Sources):
         row: cython.int = self.head
         found: dict = {}
         while row:
-            if self.row_code[row] >= 0 and self.labels.get(row) == label:
+            if self.at.row_code[row] >= 0 and self.labels.get(row) == label:
                 need: tuple = self.blocker(row, self.root(row, found))
                 if self.name(need[0], need[1]) == cause:
                     return row
-            row = self.row_after[row]
+            row = self.at.row_after[row]
         return 0
 
     # -- dead letters ----------------------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ class Completion(Sources):
         """Set aside a started row, and return the held rows behind it, which are set aside with it."""
         out: Outcomes = self.begun(None)
         row: cython.int = self.stop(ticket)
-        code: cython.longlong = self.row_code[row]
-        number: cython.longlong = self.row_number[row]
+        code: cython.longlong = self.at.row_code[row]
+        number: cython.longlong = self.at.row_number[row]
         self.free_row(row)
         self.bury(code, number, why, out)
         return out.listed()
@@ -255,10 +255,10 @@ class Completion(Sources):
             self.dead[code] = number if lowest is None else min(number, lowest)
             for each in self.effects(code):
                 effect = each
-                if self.row_state[effect] == HERE:
+                if self.at.row_state[effect] == HERE:
                     self.detach(effect)
-                    removed.append((self.row_ticket[effect], effect))
-                    stack.append((self.row_code[effect], self.row_number[effect]))
+                    removed.append((self.at.row_ticket[effect], effect))
+                    stack.append((self.at.row_code[effect], self.at.row_number[effect]))
         for _, each in sorted(removed):
             self.unplaced(each, QUARANTINED, reason, out)
             self.free_row(each)
@@ -271,8 +271,8 @@ class Completion(Sources):
         if not self.cyclic:
             return [row for row in self.places() if self.behind(self.pairs(row, True)) is not None]
         while need and self.level[code] < 1:  # what was skipped before is not waited for
-            found.append(self.need_row[need])
-            need = self.need_after[need]
+            found.append(self.at.need_row[need])
+            need = self.at.need_after[need]
         return found
 
     @cython.cfunc

@@ -70,7 +70,7 @@ class Cycles:
     @cython.ccall
     def of(self, sources: Codes, row: cython.int) -> list:
         """Return the held rows that are on a cycle with this one, in arrival order, or nothing."""
-        ticket: cython.longlong = sources.row_ticket[row]
+        ticket: cython.longlong = sources.at.row_ticket[row]
         if self.coming is None:
             return self._walk(sources, row, None)
         if self.outlook is None:
@@ -88,9 +88,9 @@ class Cycles:
         before: list = [row]
         behind: list = [row]
         reached: list = []
-        if len(self.causes) < len(sources.row_ticket):
-            self.causes = sources.room.more_longs(self.causes, len(sources.row_ticket))
-            self.effects = sources.room.more_longs(self.effects, len(sources.row_ticket))
+        if len(self.causes) < len(sources.at.row_ticket):
+            self.causes = sources.room.more_longs(self.causes, len(sources.at.row_ticket))
+            self.effects = sources.room.more_longs(self.effects, len(sources.at.row_ticket))
         self.epoch += 1
         while before and behind and self.causes[row] != self.epoch and self.effects[row] != self.epoch:
             self._to_causes(sources, before.pop(), group, before, reached)
@@ -108,38 +108,38 @@ class Cycles:
         for each in reached:
             row = each
             if self.effects[row] == self.epoch:
-                both.append((sources.row_ticket[row], row))
+                both.append((sources.at.row_ticket[row], row))
         return [each for _, each in sorted(both)]
 
     @cython.cfunc
     def _to_causes(self, sources: Codes, row: cython.int, group: object, stack: list, reached: list) -> cython.void:
         """Go on to the held rows that a row waits for; what was given up it does not wait for."""
         other: cython.int
-        need: cython.int = sources.row_needs[row]
+        need: cython.int = sources.at.row_needs[row]
         while need:
-            if sources.need_before[need] >= 0:
-                other = sources.row_of[sources.need_code[need]]
+            if sources.at.need_before[need] >= 0:
+                other = sources.row_of[sources.at.need_code[need]]
                 if other and self.causes[other] != self.epoch and self._in(sources, other, group):
                     self.causes[other] = self.epoch
                     stack.append(other)
                     reached.append(other)
-            need = sources.need_next[need]
+            need = sources.at.need_next[need]
 
     @cython.cfunc
     def _to_effects(self, sources: Codes, row: cython.int, group: object, stack: list) -> cython.void:
         """Go on to the held rows that wait for a row; the start is reached only if an edge leads back to it."""
         other: cython.int
-        need: cython.int = sources.watch[sources.row_code[row]]
+        need: cython.int = sources.watch[sources.at.row_code[row]]
         while need:
-            other = sources.need_row[need]
+            other = sources.at.need_row[need]
             if self.effects[other] != self.epoch and self._in(sources, other, group):
                 self.effects[other] = self.epoch
                 stack.append(other)
-            need = sources.need_after[need]
+            need = sources.at.need_after[need]
 
     @cython.cfunc
     def _in(self, sources: Codes, row: cython.int, group: object) -> cython.bint:
-        return group is None or self.groups.get(sources.row_ticket[row]) == group
+        return group is None or self.groups.get(sources.at.row_ticket[row]) == group
 
     # -- all rows --------------------------------------------------------------------------------------------------
 
@@ -154,10 +154,10 @@ class Cycles:
         needed: list = []
         places: dict = {}
         while row:
-            places[sources.row_code[row]] = len(tickets)
-            tickets.append(sources.row_ticket[row])
+            places[sources.at.row_code[row]] = len(tickets)
+            tickets.append(sources.at.row_ticket[row])
             needed.append([need[0] for need in sources.pairs(row, True)])
-            row = sources.row_after[row]
+            row = sources.at.row_after[row]
         for other in range(ticket + 1, end):
             place = other - self.first + self.place
             if self.coming.own[place] >= 0:

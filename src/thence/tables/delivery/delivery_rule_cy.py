@@ -72,7 +72,6 @@ class Rule(Waits):
     after_rows: cython.longlong
     after_seconds: cython.double
     held_limit: cython.longlong
-    cycles: object
     single: Outcomes
     need: cython.int[::1]
     wanted: cython.longlong[::1]
@@ -84,7 +83,8 @@ class Rule(Waits):
         self.after_seconds = inf if policy.after_seconds is None else policy.after_seconds
         self.after_rows, self.held_limit = policy.after_rows or FOREVER, policy.held_limit or FOREVER
         self.limited = self.after_rows < FOREVER or self.held_limit < FOREVER or self.after_seconds < inf
-        self.cycles = Cycles()
+        if self.room.cycles is None:
+            self.room.cycles = Cycles()
         self.single = None
         self.need, self.wanted = NO_INTS, NO_LONGS
 
@@ -119,28 +119,30 @@ class Rule(Waits):
         self.moment = moment
         self.enter(rows, first, last)
         if self.cyclic:
-            self.cycles.expect(self.held, self.rows + 1, rows, first, last)
+            self.room.cycles.expect(self.held, self.rows + 1, rows, first, last)
         self.need, self.wanted = rows.need, rows.wanted
-        for place in range(first, last):
-            ahead: cython.double = self._next(time[place] if timed else nan)
-            own = rows.own[place]
-            if refused is not None:
-                self._refuse(own if own >= 0 else -2 - own, refused, ahead, out)
-            elif own >= 0:
-                number: cython.longlong = 1 if self.cyclic else rows.number[place]
-                self._arrive(None, own, number, rows.start[place], rows.start[place + 1], ahead, out)
-            else:
-                read = rows.odd[place]
-                if isinstance(read, str):
-                    self._refuse(-2 - own, read, ahead, out)
+        try:
+            for place in range(first, last):
+                ahead: cython.double = self._next(time[place] if timed else nan)
+                own = rows.own[place]
+                if refused is not None:
+                    self._refuse(own if own >= 0 else -2 - own, refused, ahead, out)
+                elif own >= 0:
+                    number: cython.longlong = 1 if self.cyclic else rows.number[place]
+                    self._arrive(None, own, number, rows.start[place], rows.start[place + 1], ahead, out)
                 else:
-                    self._read(read, ahead, out)
-                    self.need, self.wanted = rows.need, rows.wanted
-            if self.limited and self.held:
-                self._enforce(out)
-        if self.cyclic:
-            self.cycles.expect(0, 0, None, 0, 0)
-        self.need, self.wanted = NO_INTS, NO_LONGS
+                    read = rows.odd[place]
+                    if isinstance(read, str):
+                        self._refuse(-2 - own, read, ahead, out)
+                    else:
+                        self._read(read, ahead, out)
+                        self.need, self.wanted = rows.need, rows.wanted
+                if self.limited and self.held:
+                    self._enforce(out)
+        finally:
+            self.need, self.wanted = NO_INTS, NO_LONGS
+            if self.cyclic:
+                self.room.cycles.expect(0, 0, None, 0, 0)
         self._end()
 
     @cython.cfunc
@@ -237,10 +239,10 @@ class Rule(Waits):
             met = self.level[self.need[at]] >= wanted
             if not met or (self.holes and self.lacks(self.need[at], wanted)):
                 need = self.new_need(row, need, self.need[at], wanted, not met)
-        self.row_since[row], self.row_ahead[row], self.row_came[row] = self.now, ahead, self.moment
+        self.at.row_since[row], self.at.row_ahead[row], self.at.row_came[row] = self.now, ahead, self.moment
         self.hold(row)
         if self.cyclic and self.watch[own]:
-            members: list = self.cycles.of(self, row)
+            members: list = self.room.cycles.of(self, row)
             if members:
                 self._quarantine(members, out)
 
@@ -279,10 +281,10 @@ class Rule(Waits):
             row = ready
             ready = self.unqueued(row)
             self.detach(row)
-            code, number, ticket = self.row_code[row], self.row_number[row], self.row_ticket[row]
+            code, number, ticket = self.at.row_code[row], self.at.row_number[row], self.at.row_ticket[row]
             if self.holes:
                 gap = self.absent(self.pairs(row, False))
-            self._leave(ticket, code, number, row, self.row_since[row], self.row_ahead[row], gap, out)
+            self._leave(ticket, code, number, row, self.at.row_since[row], self.at.row_ahead[row], gap, out)
             if self.labels:
                 label = self.labels.get(row)
             self.free_row(row)
@@ -323,14 +325,14 @@ class Rule(Waits):
     @cython.cfunc
     def _waited(self, row: cython.int, out: Outcomes) -> cython.void:
         """Record what the row that leaves was held for: by the batch's number, or by name."""
-        need: cython.int = self.row_needs[row]
+        need: cython.int = self.at.row_needs[row]
         numbered: cython.bint = self.lexicon is not None and out.lexicon is self.lexicon
         while need:
-            if self.need_waited[need] and numbered:
-                out.waits_for(self.origin[self.need_code[need]])
-            elif self.need_waited[need]:
-                out.waits_for_text(self.name(self.need_code[need], self.need_number[need]))
-            need = self.need_next[need]
+            if self.at.need_waited[need] and numbered:
+                out.waits_for(self.origin[self.at.need_code[need]])
+            elif self.at.need_waited[need]:
+                out.waits_for_text(self.name(self.at.need_code[need], self.at.need_number[need]))
+            need = self.at.need_next[need]
         if self.waited_names:
             for text in self.waited_names.get(row, ()):
                 out.waits_for_text(text)
@@ -340,10 +342,10 @@ class Rule(Waits):
         """Set aside rows that are on a cycle."""
         row: cython.int
         code: cython.longlong
-        reason: str = f"on a cycle of causes: {listed([self.text(self.row_code[each]) for each in members])}"
+        reason: str = f"on a cycle of causes: {listed([self.text(self.at.row_code[each]) for each in members])}"
         for each in members:
             row = each
-            code = self.row_code[row]
+            code = self.at.row_code[row]
             self.detach(row)
             self.source(code).quarantined = True
             self.note(code)
@@ -353,9 +355,9 @@ class Rule(Waits):
     @cython.cfunc
     def unplaced(self, row: cython.int, kind: cython.int, reason: object, out: Outcomes) -> cython.Py_ssize_t:
         """Record that a held row leaves without a position."""
-        ticket: cython.longlong = self.row_ticket[row]
-        place: cython.Py_ssize_t = out.add(ticket, kind, self.doubting(reason, self.row_ahead[row]))
-        out.held_for[place], out.held_seconds[place] = self.rows - ticket, self.seconds(self.row_since[row])
+        ticket: cython.longlong = self.at.row_ticket[row]
+        place: cython.Py_ssize_t = out.add(ticket, kind, self.doubting(reason, self.at.row_ahead[row]))
+        out.held_for[place], out.held_seconds[place] = self.rows - ticket, self.seconds(self.at.row_since[row])
         self._waited(row, out)
         return place
 
@@ -376,7 +378,7 @@ class Rule(Waits):
                 self._leave(ticket, -1, 0, 0, self.now, ahead, None, out)
             else:
                 self.unlist_row(row)
-                self._leave(ticket, -1, 0, row, self.row_since[row], self.row_ahead[row], None, out)
+                self._leave(ticket, -1, 0, row, self.at.row_since[row], self.at.row_ahead[row], None, out)
                 self.free_row(row)
 
     # -- causes that do not come -----------------------------------------------------------------------------------
@@ -401,17 +403,17 @@ class Rule(Waits):
 
     @cython.cfunc
     def _expired(self, row: cython.int) -> object:
-        if self.rows - self.row_ticket[row] >= self.after_rows:
+        if self.rows - self.at.row_ticket[row] >= self.after_rows:
             return self.policy.after_so_many_rows()
-        return self.policy.after_so_long() if self.seconds(self.row_since[row]) >= self.after_seconds else None
+        return self.policy.after_so_long() if self.seconds(self.at.row_since[row]) >= self.after_seconds else None
 
     @cython.cfunc
     def _force(self, row: cython.int, why: object, out: Outcomes) -> cython.void:
         """Give up roots, and let go whatever that sets free, until this row has left."""
-        if self.row_code[row] < 0:
+        if self.at.row_code[row] < 0:
             raise MisuseError(refusal(self.reading))
         self.why = f", {why}"
-        while self.row_state[row] == HERE:
+        while self.at.row_state[row] == HERE:
             self.give_up_root(row, out)
         self.why = ""
 
@@ -421,9 +423,9 @@ class Rule(Waits):
         row: cython.int
         for each in self.places():
             row = each
-            if self.row_state[row] != HERE:
+            if self.at.row_state[row] != HERE:
                 continue
-            if came_by is not None and self.row_came[row] > came_by:
+            if came_by is not None and self.at.row_came[row] > came_by:
                 break
             self._force(row, why, out)
         return out.listed() if into is None else []

@@ -10,18 +10,7 @@ cdef int[::1] NO_INTS
 cdef long long[::1] NO_LONGS
 cdef double[::1] NO_DOUBLES
 
-cdef class Held:
-    cdef Room room
-    cdef readonly Py_ssize_t held
-    cdef dict labels
-    cdef dict waited_names
-    cdef dict by_ticket
-    cdef int head
-    cdef int tail
-    cdef int rows_used
-    cdef int rows_free
-    cdef int needs_used
-    cdef int needs_free
+cdef class Places:
     cdef long long[::1] row_ticket
     cdef long long[::1] row_number
     cdef long long[::1] row_came
@@ -45,6 +34,23 @@ cdef class Held:
     cdef int[::1] need_after
     cdef signed char[::1] need_waited
 
+cdef Places NO_PLACES
+
+cdef class Held:
+    cdef Room room
+    cdef readonly Py_ssize_t held
+    cdef dict labels
+    cdef dict waited_names
+    cdef dict by_ticket
+    cdef int head
+    cdef int tail
+    cdef int rows_used
+    cdef int rows_free
+    cdef int needs_used
+    cdef int needs_free
+    cdef Places at
+
+    cdef Places own_places(self)
     cdef void more_rows(self)
     cdef void more_needs(self)
     cdef int new_row(self, long long ticket, object label, int code, long long number)

@@ -76,6 +76,26 @@ class HeldArrays(NamedTuple):
     need_waited: array
 
 
+@cython.auto_pickle(False)
+@cython.final
+@cython.no_gc  # it refers to arrays of numbers alone
+@cython.cclass
+class Places:
+    """The arrays of the held rows of one key; keys that hold nothing share one without room."""
+
+    def __init__(self) -> None:
+        """Have no room yet."""
+        self.row_ticket = self.row_number = self.row_came = self.row_key = self.need_number = NO_LONGS
+        self.row_since = self.row_ahead = NO_DOUBLES
+        self.row_code = self.row_needs = self.row_unmet = self.row_before = self.row_after = NO_INTS
+        self.row_child = self.row_sibling = NO_INTS
+        self.need_code = self.need_row = self.need_next = self.need_before = self.need_after = NO_INTS
+        self.row_state = self.row_queued = self.need_waited = NO_CHARS
+
+
+NO_PLACES = Places()
+
+
 @cython.cclass
 class Held:
     """The held rows of one key."""
@@ -90,54 +110,58 @@ class Held:
         self.held = 0
         self.labels, self.waited_names, self.by_ticket = {}, {}, None
         self.head = self.tail = self.rows_used = self.rows_free = self.needs_used = self.needs_free = 0
-        self.row_ticket = self.row_number = self.row_came = self.row_key = self.need_number = NO_LONGS
-        self.row_since = self.row_ahead = NO_DOUBLES
-        self.row_code = self.row_needs = self.row_unmet = self.row_before = self.row_after = NO_INTS
-        self.row_child = self.row_sibling = NO_INTS
-        self.need_code = self.need_row = self.need_next = self.need_before = self.need_after = NO_INTS
-        self.row_state = self.row_queued = self.need_waited = NO_CHARS
+        self.at = NO_PLACES
 
     # -- places ----------------------------------------------------------------------------------------------------
+
+    @cython.cfunc
+    def own_places(self) -> Places:
+        """Return arrays that are not shared with other keys."""
+        if self.at is NO_PLACES:
+            self.at = Places()
+        return self.at
 
     @cython.cfunc
     def more_rows(self) -> cython.void:
         """Make room for as many rows again."""
         room: Room = self.room
-        top: cython.Py_ssize_t = max(4, 2 * len(self.row_ticket))
-        self.row_ticket, self.row_number = room.more_longs(self.row_ticket, top), room.more_longs(self.row_number, top)
-        self.row_came, self.row_key = room.more_longs(self.row_came, top), room.more_longs(self.row_key, top)
-        self.row_since, self.row_ahead = room.more_doubles(self.row_since, top), room.more_doubles(self.row_ahead, top)
-        self.row_code, self.row_needs = room.more_ints(self.row_code, top), room.more_ints(self.row_needs, top)
-        self.row_before, self.row_after = room.more_ints(self.row_before, top), room.more_ints(self.row_after, top)
-        self.row_child, self.row_sibling = room.more_ints(self.row_child, top), room.more_ints(self.row_sibling, top)
-        self.row_unmet = room.more_ints(self.row_unmet, top)
-        self.row_state, self.row_queued = room.more_chars(self.row_state, top), room.more_chars(self.row_queued, top)
+        at: Places = self.own_places()
+        top: cython.Py_ssize_t = max(4, 2 * len(at.row_ticket))
+        at.row_ticket, at.row_number = room.more_longs(at.row_ticket, top), room.more_longs(at.row_number, top)
+        at.row_came, at.row_key = room.more_longs(at.row_came, top), room.more_longs(at.row_key, top)
+        at.row_since, at.row_ahead = room.more_doubles(at.row_since, top), room.more_doubles(at.row_ahead, top)
+        at.row_code, at.row_needs = room.more_ints(at.row_code, top), room.more_ints(at.row_needs, top)
+        at.row_before, at.row_after = room.more_ints(at.row_before, top), room.more_ints(at.row_after, top)
+        at.row_child, at.row_sibling = room.more_ints(at.row_child, top), room.more_ints(at.row_sibling, top)
+        at.row_unmet = room.more_ints(at.row_unmet, top)
+        at.row_state, at.row_queued = room.more_chars(at.row_state, top), room.more_chars(at.row_queued, top)
 
     @cython.cfunc
     def more_needs(self) -> cython.void:
         """Make room for as many needs again."""
         room: Room = self.room
-        top: cython.Py_ssize_t = max(4, 2 * len(self.need_code))
-        self.need_code, self.need_number = room.more_ints(self.need_code, top), room.more_longs(self.need_number, top)
-        self.need_row, self.need_next = room.more_ints(self.need_row, top), room.more_ints(self.need_next, top)
-        self.need_before, self.need_after = room.more_ints(self.need_before, top), room.more_ints(self.need_after, top)
-        self.need_waited = room.more_chars(self.need_waited, top)
+        at: Places = self.own_places()
+        top: cython.Py_ssize_t = max(4, 2 * len(at.need_code))
+        at.need_code, at.need_number = room.more_ints(at.need_code, top), room.more_longs(at.need_number, top)
+        at.need_row, at.need_next = room.more_ints(at.need_row, top), room.more_ints(at.need_next, top)
+        at.need_before, at.need_after = room.more_ints(at.need_before, top), room.more_ints(at.need_after, top)
+        at.need_waited = room.more_chars(at.need_waited, top)
 
     @cython.cfunc
     def new_row(self, ticket: cython.longlong, label: object, code: cython.int, number: cython.longlong) -> cython.int:
         """Return the place of a row that has no needs yet, and is not in the list."""
         row: cython.int = self.rows_free
         if row:
-            self.rows_free = self.row_after[row]
+            self.rows_free = self.at.row_after[row]
         else:
             self.rows_used += 1
             row = self.rows_used
-            if row >= len(self.row_ticket):
+            if row >= len(self.at.row_ticket):
                 self.more_rows()
-        self.row_ticket[row], self.row_code[row], self.row_number[row] = ticket, code, number
-        self.row_since[row] = self.row_ahead[row] = nan
-        self.row_came[row] = self.row_needs[row] = self.row_unmet[row] = 0
-        self.row_state[row], self.row_queued[row] = HERE, False
+        self.at.row_ticket[row], self.at.row_code[row], self.at.row_number[row] = ticket, code, number
+        self.at.row_since[row] = self.at.row_ahead[row] = nan
+        self.at.row_came[row] = self.at.row_needs[row] = self.at.row_unmet[row] = 0
+        self.at.row_state[row], self.at.row_queued[row] = HERE, False
         if label is not None:
             self.labels[row] = label
         return row
@@ -149,77 +173,77 @@ class Held:
         """Add a need to a row, behind its last one (0: it has none); return its place."""
         need: cython.int = self.needs_free
         if need:
-            self.needs_free = self.need_next[need]
+            self.needs_free = self.at.need_next[need]
         else:
             self.needs_used += 1
             need = self.needs_used
-            if need >= len(self.need_code):
+            if need >= len(self.at.need_code):
                 self.more_needs()
-        self.need_code[need], self.need_number[need], self.need_row[need] = code, number, row
-        self.need_waited[need], self.need_next[need] = waited, 0
-        self.need_before[need] = -1
+        self.at.need_code[need], self.at.need_number[need], self.at.need_row[need] = code, number, row
+        self.at.need_waited[need], self.at.need_next[need] = waited, 0
+        self.at.need_before[need] = -1
         if last:
-            self.need_next[last] = need
+            self.at.need_next[last] = need
         else:
-            self.row_needs[row] = need
+            self.at.row_needs[row] = need
         return need
 
     @cython.cfunc
     def free_row(self, row: cython.int) -> cython.void:
         """Use the place of a row again, once it is in no heap."""
-        last: cython.int = self.row_needs[row]
+        last: cython.int = self.at.row_needs[row]
         if last:
-            while self.need_next[last]:
-                last = self.need_next[last]
-            self.need_next[last], self.needs_free = self.needs_free, self.row_needs[row]
-            self.row_needs[row] = 0
+            while self.at.need_next[last]:
+                last = self.at.need_next[last]
+            self.at.need_next[last], self.needs_free = self.needs_free, self.at.row_needs[row]
+            self.at.row_needs[row] = 0
         if self.labels or self.waited_names:
             self.labels.pop(row, None)
             self.waited_names.pop(row, None)
-        if self.row_queued[row]:
-            self.row_state[row] = GONE
+        if self.at.row_queued[row]:
+            self.at.row_state[row] = GONE
             return
-        self.row_state[row] = 0
-        self.row_after[row], self.rows_free = self.rows_free, row
+        self.at.row_state[row] = 0
+        self.at.row_after[row], self.rows_free = self.rows_free, row
 
     # -- in arrival order ------------------------------------------------------------------------------------------
 
     @cython.cfunc
     def list_row(self, row: cython.int) -> cython.void:
         """Hold a row: it came after all that are held."""
-        self.row_before[row], self.row_after[row] = self.tail, 0
+        self.at.row_before[row], self.at.row_after[row] = self.tail, 0
         if self.tail:
-            self.row_after[self.tail] = row
+            self.at.row_after[self.tail] = row
         else:
             self.head = row
         self.tail = row
         self.held += 1
         if self.by_ticket is not None:
-            self.by_ticket[self.row_ticket[row]] = row
+            self.by_ticket[self.at.row_ticket[row]] = row
 
     @cython.cfunc
     def unlist_row(self, row: cython.int) -> cython.void:
         """Hold a row no more."""
-        before: cython.int = self.row_before[row]
-        after: cython.int = self.row_after[row]
+        before: cython.int = self.at.row_before[row]
+        after: cython.int = self.at.row_after[row]
         if before:
-            self.row_after[before] = after
+            self.at.row_after[before] = after
         else:
             self.head = after
         if after:
-            self.row_before[after] = before
+            self.at.row_before[after] = before
         else:
             self.tail = before
         self.held -= 1
-        self.row_state[row] = GONE
+        self.at.row_state[row] = GONE
         if self.by_ticket is not None:
-            del self.by_ticket[self.row_ticket[row]]
+            del self.by_ticket[self.at.row_ticket[row]]
 
     @cython.cfunc
     def place_of(self, ticket: cython.longlong) -> cython.int:
         """Return the place of a held row, or 0."""
         if self.by_ticket is None:
-            self.by_ticket = {self.row_ticket[row]: row for row in self.places()}
+            self.by_ticket = {self.at.row_ticket[row]: row for row in self.places()}
         return self.by_ticket.get(ticket, 0)
 
     @cython.cfunc
@@ -229,25 +253,25 @@ class Held:
         row: cython.int = self.head
         while row:
             found.append(row)
-            row = self.row_after[row]
+            row = self.at.row_after[row]
         return found
 
     @cython.cfunc
     def pairs(self, row: cython.int, waited: cython.bint) -> list:
         """Return the needs of a row as pairs of code and number, or only those it is held for."""
         found: list = []
-        need: cython.int = self.row_needs[row]
+        need: cython.int = self.at.row_needs[row]
         while need:
-            if self.need_waited[need] or not waited:
-                found.append((self.need_code[need], self.need_number[need]))
-            need = self.need_next[need]
+            if self.at.need_waited[need] or not waited:
+                found.append((self.at.need_code[need], self.at.need_number[need]))
+            need = self.at.need_next[need]
         return found
 
     # -- as they are written ---------------------------------------------------------------------------------------
 
     def tickets(self) -> list[int]:
         """Return the tickets of held rows, in arrival order."""
-        return [self.row_ticket[row] for row in self.places()]
+        return [self.at.row_ticket[row] for row in self.places()]
 
     def first_row(self) -> HeldRow | None:
         """Return the row held longest."""
@@ -270,13 +294,13 @@ class Held:
         needs: cython.Py_ssize_t = 0
         while row:
             rows += 1
-            if self.row_code[row] >= 0:
+            if self.at.row_code[row] >= 0:
                 own += 1
-                need = self.row_needs[row]
+                need = self.at.row_needs[row]
                 while need:
                     needs += 1
-                    need = self.need_next[need]
-            row = self.row_after[row]
+                    need = self.at.need_next[need]
+            row = self.at.row_after[row]
         places: list = self.places()
         found = HeldArrays(
             array("q", bytes(8 * rows)), array("d", bytes(8 * rows)), array("d", bytes(8 * rows)),
@@ -309,32 +333,33 @@ class Held:
         needs: cython.Py_ssize_t = 0
         first: cython.Py_ssize_t
         while row:
-            ticket[at], came[at] = self.row_ticket[row], self.row_came[row]
-            since[at], ahead[at] = self.row_since[row], self.row_ahead[row]
-            if self.row_code[row] >= 0:
-                code[own], number[own], first = self.row_code[row], self.row_number[row], needs
-                need = self.row_needs[row]
+            ticket[at], came[at] = self.at.row_ticket[row], self.at.row_came[row]
+            since[at], ahead[at] = self.at.row_since[row], self.at.row_ahead[row]
+            if self.at.row_code[row] >= 0:
+                code[own], number[own], first = self.at.row_code[row], self.at.row_number[row], needs
+                need = self.at.row_needs[row]
                 while need:
-                    need_code[needs], need_number[needs] = self.need_code[need], self.need_number[need]
-                    need_waited[needs] = self.need_waited[need]
+                    need_code[needs], need_number[needs] = self.at.need_code[need], self.at.need_number[need]
+                    need_waited[needs] = self.at.need_waited[need]
                     needs += 1
-                    need = self.need_next[need]
+                    need = self.at.need_next[need]
                 count[own] = needs - first
                 own += 1
             at += 1
-            row = self.row_after[row]
+            row = self.at.row_after[row]
 
     @cython.cfunc
     def described(self, row: cython.int) -> object:
         """Return a row as it is written."""
+        at: Places = self.at
         waited: list = []
-        need: cython.int = self.row_needs[row]
+        need: cython.int = at.row_needs[row]
         while need:
-            waited.append(bool(self.need_waited[need]))
-            need = self.need_next[need]
+            waited.append(bool(at.need_waited[need]))
+            need = at.need_next[need]
         return HeldRow(
-            self.row_ticket[row], self.labels.get(row), self.row_code[row], self.row_number[row], self.row_since[row],
-            self.row_ahead[row], self.row_came[row], self.pairs(row, False), waited, self.waited_names.get(row, ()),
+            at.row_ticket[row], self.labels.get(row), at.row_code[row], at.row_number[row], at.row_since[row],
+            at.row_ahead[row], at.row_came[row], self.pairs(row, False), waited, self.waited_names.get(row, ()),
         )  # fmt: skip
 
     # -- heaps -----------------------------------------------------------------------------------------------------
@@ -342,8 +367,8 @@ class Held:
     @cython.cfunc
     def queued(self, root: cython.int, row: cython.int, key: cython.longlong) -> cython.int:
         """Put a row into a heap; return the new root."""
-        self.row_key[row], self.row_queued[row] = key, True
-        self.row_child[row] = self.row_sibling[row] = 0
+        self.at.row_key[row], self.at.row_queued[row] = key, True
+        self.at.row_child[row] = self.at.row_sibling[row] = 0
         return self.melded(root, row)
 
     @cython.cfunc
@@ -351,33 +376,33 @@ class Held:
         """Return the root of two heaps as one; a root has no siblings."""
         if not one or not other:
             return one or other
-        if self.row_key[other] < self.row_key[one]:
+        if self.at.row_key[other] < self.at.row_key[one]:
             one, other = other, one
-        self.row_sibling[other] = self.row_child[one]
-        self.row_child[one] = other
+        self.at.row_sibling[other] = self.at.row_child[one]
+        self.at.row_child[one] = other
         return one
 
     @cython.cfunc
     def unqueued(self, root: cython.int) -> cython.int:
         """Take the root out of a heap; return the new root."""
-        one: cython.int = self.row_child[root]
+        one: cython.int = self.at.row_child[root]
         other: cython.int
         after: cython.int
         pairs: cython.int = 0
-        self.row_queued[root] = False
+        self.at.row_queued[root] = False
         while one:  # pairs from the left, then all of them from the right
-            other = self.row_sibling[one]
-            after = self.row_sibling[other] if other else 0
-            self.row_sibling[one] = 0
+            other = self.at.row_sibling[one]
+            after = self.at.row_sibling[other] if other else 0
+            self.at.row_sibling[one] = 0
             if other:
-                self.row_sibling[other] = 0
+                self.at.row_sibling[other] = 0
             one = self.melded(one, other)
-            self.row_sibling[one] = pairs
+            self.at.row_sibling[one] = pairs
             pairs, one = one, after
         one = 0
         while pairs:
-            after = self.row_sibling[pairs]
-            self.row_sibling[pairs] = 0
+            after = self.at.row_sibling[pairs]
+            self.at.row_sibling[pairs] = 0
             one = self.melded(one, pairs)
             pairs = after
         return one

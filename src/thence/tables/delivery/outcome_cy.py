@@ -75,6 +75,7 @@ class OutcomeColumns(NamedTuple):
     blocker: dict[int, str]
 
 
+@cython.auto_pickle(False)
 @cython.final
 @cython.cclass
 class Outcomes:

@@ -5,6 +5,7 @@ cdef class Room:
     cdef int[::1] ints
     cdef double[::1] doubles
     cdef signed char[::1] chars
+    cdef object cycles
     cdef Py_ssize_t longs_taken
     cdef Py_ssize_t ints_taken
     cdef Py_ssize_t doubles_taken

@@ -25,6 +25,7 @@ LEAST = cython.declare(cython.Py_ssize_t, 512)
 """Entries of a block; a longer array is a block by itself."""
 
 
+@cython.auto_pickle(False)
 @cython.final
 @cython.cclass
 class Room:
@@ -33,6 +34,7 @@ class Room:
     def __init__(self) -> None:
         """Begin without a block."""
         self.longs, self.ints, self.doubles, self.chars = array("q"), array("i"), array("d"), array("b")
+        self.cycles = None  # the search for cycles, which the keys take turns in
         self.longs_taken = self.ints_taken = self.doubles_taken = self.chars_taken = 0
 
     @cython.cfunc

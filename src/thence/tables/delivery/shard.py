@@ -250,13 +250,18 @@ class Shard(ManyKeys):
         columns: dict[str, list[list[Any]]] = {name: [[] for _ in form] for name, form in forms.items()}
         columns["dead"] = [dead]
         made: dict[str, int] = {}
+        places: dict[int, int] = {}  # by the reading: keys share one, or many have equal ones
+        state = []
         for number in self.touched:
             rule = self.rules[number]
-            about = list(reading_terms(rule.reading))
-            place = made.setdefault(repr(about), len(made))
-            if place == len(segment.made):
-                segment.made.append(about)
-            changed_columns(columns, number, rule, self.last.get(number, 0), place)
+            place = places.get(id(rule.reading))
+            if place is None:
+                about = list(reading_terms(rule.reading))
+                place = places[id(rule.reading)] = made.setdefault(repr(about), len(made))
+                if place == len(segment.made):
+                    segment.made.append(about)
+            state.append(changed_columns(columns, number, rule, self.last.get(number, 0), place))
+        columns["state"] = [list(each) for each in zip(*state, strict=True)] or columns["state"]
         new = [chunk.alive() for chunk in self.held.fresh]
         ids = np.concatenate([np.zeros(0, np.int64), *(chunk.ids for chunk in new)])
         for each in ids.tolist():

@@ -219,12 +219,12 @@ def table_of(schema: pa.Schema, columns: Sequence[Sequence[object]]) -> pa.Recor
 # -- what is written of a key ------------------------------------------------------------------------------------------
 
 
-def changed_columns(columns: dict[str, list[list[Any]]], number: int, rule: Rule, last: int, made: int) -> None:
-    """Add what changed in a key to the columns of a segment, and count it as written."""
+def changed_columns(
+    columns: dict[str, list[list[Any]]], number: int, rule: Rule, last: int, made: int
+) -> tuple[int | float, ...]:
+    """Add what changed in a key to the columns of a segment, and count it as written; return its row of `state`."""
     kept = -1 if rule.recent is None else len(rule.recent)
     state = (number, rule.rows, rule.position, last, kept, made, rule.now, rule.began, rule.doubted)
-    for column, value in zip(columns["state"], state, strict=True):
-        column.append(value)
     rule.tidy()
     for code in rule.changed:
         source, name = rule.source(code), rule.text(code)
@@ -236,14 +236,16 @@ def changed_columns(columns: dict[str, list[list[Any]]], number: int, rule: Rule
             column.append(value)
         rule.let_go(code)
     for name, values in (("ids", rule.fresh), ("gone", rule.gone)):
-        columns[name][0] += [number] * len(values)
-        columns[name][1] += values
+        if values:
+            columns[name][0] += [number] * len(values)
+            columns[name][1] += values
     for label, receiver in rule.foreign.items():
         for column, value in zip(
             columns["receivers"], (number, label, receiver.receiver.me, receiver.dump()), strict=True
         ):
             column.append(value)
     rule.fresh, rule.gone, rule.changed = [], [], []
+    return state
 
 
 def held_columns(columns: list[list[Any]], number: int, rule: Rule, row: HeldRow) -> None:

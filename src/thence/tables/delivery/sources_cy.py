@@ -79,32 +79,32 @@ class Sources(Codes):
     @cython.cfunc
     def hold(self, row: cython.int) -> cython.void:
         """Keep a row until its needs are met."""
-        code: cython.int = self.row_code[row]
-        need: cython.int = self.row_needs[row]
+        code: cython.int = self.at.row_code[row]
+        need: cython.int = self.at.row_needs[row]
         own: Source
         self.list_row(row)
         if not self.cyclic:
             own = self.source(code)
             if own.held is None:
                 own.held = {}
-            own.held[self.row_number[row]] = row
+            own.held[self.at.row_number[row]] = row
             if own.numbers is not None:
-                heappush(own.numbers, self.row_number[row])
+                heappush(own.numbers, self.at.row_number[row])
                 if len(own.numbers) > 2 * len(own.held) + STALE:
                     own.numbers = None
             self.watch_next(row)
             return
         self.row_of[code] = row
         while need:
-            code = self.need_code[need]
+            code = self.at.need_code[need]
             self.refs[code] += 1
-            if self.need_waited[need] and self.level[code] < 1:
-                self.row_unmet[row] += 1
-                self.need_before[need], self.need_after[need] = 0, self.watch[code]
+            if self.at.need_waited[need] and self.level[code] < 1:
+                self.at.row_unmet[row] += 1
+                self.at.need_before[need], self.at.need_after[need] = 0, self.watch[code]
                 if self.watch[code]:
-                    self.need_before[self.watch[code]] = need
+                    self.at.need_before[self.watch[code]] = need
                 self.watch[code] = need
-            need = self.need_next[need]
+            need = self.at.need_next[need]
 
     def keep(self, held: HeldRow) -> None:
         """Hold a row as it was written. A receiver with a rule of its own holds rows itself: these are only listed."""
@@ -112,7 +112,7 @@ class Sources(Codes):
         need: cython.int = 0
         for each, waited in zip(held.needs, held.waited, strict=True):
             need = self.new_need(row, need, each[0], each[1], waited)
-        self.row_since[row], self.row_ahead[row], self.row_came[row] = held.since, held.ahead, held.came
+        self.at.row_since[row], self.at.row_ahead[row], self.at.row_came[row] = held.since, held.ahead, held.came
         if held.code < 0:
             self.waited_names[row] = held.names
             self.list_row(row)
@@ -122,19 +122,19 @@ class Sources(Codes):
     @cython.cfunc
     def watch_next(self, row: cython.int) -> cython.bint:
         """Let a row watch the unmet need that lacks most, which tends to come last; return whether there is one."""
-        need: cython.int = self.row_needs[row]
+        need: cython.int = self.at.row_needs[row]
         watched: cython.int = 0
         lacks: cython.longlong
         most: cython.longlong = 0
         while need:
-            lacks = self.need_number[need] - self.level[self.need_code[need]]
-            if lacks > most and self.need_waited[need]:
+            lacks = self.at.need_number[need] - self.level[self.at.need_code[need]]
+            if lacks > most and self.at.need_waited[need]:
                 watched, most = need, lacks
-            need = self.need_next[need]
+            need = self.at.need_next[need]
         if not watched:
             return False
-        code: cython.int = self.need_code[watched]
-        self.watch[code] = self.queued(self.watch[code], row, self.need_number[watched])
+        code: cython.int = self.at.need_code[watched]
+        self.watch[code] = self.queued(self.watch[code], row, self.at.need_number[watched])
         return True
 
     @cython.cfunc
@@ -161,19 +161,19 @@ class Sources(Codes):
                 return ready
             self.watch[code] = 0
             while need:
-                self.need_before[need], row = -1, self.need_row[need]
-                self.row_unmet[row] -= 1
-                if self.row_unmet[row] == 0:
-                    ready = self.queued(ready, row, self.row_ticket[row])
-                need = self.need_after[need]
+                self.at.need_before[need], row = -1, self.at.need_row[need]
+                self.at.row_unmet[row] -= 1
+                if self.at.row_unmet[row] == 0:
+                    ready = self.queued(ready, row, self.at.row_ticket[row])
+                need = self.at.need_after[need]
             return ready
-        while self.watch[code] and self.row_key[self.watch[code]] <= self.level[code]:
+        while self.watch[code] and self.at.row_key[self.watch[code]] <= self.level[code]:
             row = self.watch[code]
             self.watch[code] = self.unqueued(row)
-            if self.row_state[row] == GONE:
+            if self.at.row_state[row] == GONE:
                 self.free_row(row)
             elif not self.watch_next(row):  # else it watches its next need
-                ready = self.queued(ready, row, self.row_ticket[row])
+                ready = self.queued(ready, row, self.at.row_ticket[row])
         return ready
 
     def woken(self, code: cython.longlong) -> None:
@@ -186,20 +186,20 @@ class Sources(Codes):
     def detach(self, row: cython.int) -> cython.void:
         """Take a row out of the held ones; what is said of it stays until `free_row`."""
         own: Source
-        code: cython.int = self.row_code[row]
-        need: cython.int = self.row_needs[row]
+        code: cython.int = self.at.row_code[row]
+        need: cython.int = self.at.row_needs[row]
         before: cython.int
         after: cython.int
         self.unlist_row(row)
         if not self.cyclic:
             own = self.extra[code]
-            del own.held[self.row_number[row]]
+            del own.held[self.at.row_number[row]]
             if not own.held:
                 own.held = own.numbers = None
             return
         self.row_of[code] = 0
         while need:
-            code, before, after = self.need_code[need], self.need_before[need], self.need_after[need]
+            code, before, after = self.at.need_code[need], self.at.need_before[need], self.at.need_after[need]
             self.refs[code] -= 1
             if self.refs[code] == 0:
                 own = self.extra[code]
@@ -207,18 +207,18 @@ class Sources(Codes):
                     self.loose.append(code)
             if before >= 0:  # it waits for this need still
                 if before:
-                    self.need_after[before] = after
+                    self.at.need_after[before] = after
                 else:
                     self.watch[code] = after
                 if after:
-                    self.need_before[after] = before
-                self.need_before[need] = -1
-            need = self.need_next[need]
+                    self.at.need_before[after] = before
+                self.at.need_before[need] = -1
+            need = self.at.need_next[need]
 
     def drop(self, ticket: cython.longlong) -> None:
         """Hold a row no more that left elsewhere."""
         row: cython.int = self.place_of(ticket)
-        if self.row_code[row] < 0:
+        if self.at.row_code[row] < 0:
             self.unlist_row(row)
         else:
             self.detach(row)
@@ -229,11 +229,11 @@ class Sources(Codes):
     @cython.cfunc
     def first_unmet(self, row: cython.int) -> tuple:
         """Return the first need that a held row still waits for."""
-        need: cython.int = self.row_needs[row]
+        need: cython.int = self.at.row_needs[row]
         while need:
-            if self.need_waited[need] and self.level[self.need_code[need]] < self.need_number[need]:
-                return self.need_code[need], self.need_number[need]
-            need = self.need_next[need]
+            if self.at.need_waited[need] and self.level[self.at.need_code[need]] < self.at.need_number[need]:
+                return self.at.need_code[need], self.at.need_number[need]
+            need = self.at.need_next[need]
         raise AssertionError("a row is held as long as a need of it is unmet")
 
     @cython.cfunc
@@ -249,7 +249,7 @@ class Sources(Codes):
         row: cython.int
         if self.cyclic:
             row = self.row_of[code]
-            return (None, row) if row and self.row_state[row] == HERE else (need, 0)
+            return (None, row) if row and self.at.row_state[row] == HERE else (need, 0)
         if source is None or source.held is None:
             return need, 0
         if source.numbers is None:
@@ -263,7 +263,7 @@ class Sources(Codes):
         if self.dense and lowest > level + 1:
             return (code, lowest - 1), 0
         row = source.held[lowest]
-        return (None, row) if self.row_state[row] == HERE else ((code, lowest), 0)  # else it has started
+        return (None, row) if self.at.row_state[row] == HERE else ((code, lowest), 0)  # else it has started
 
     @cython.cfunc
     def root(self, row: cython.int, found: dict) -> object:

@@ -103,8 +103,8 @@ class Waits(Completion):
     @cython.cfunc
     def explained(self, row: cython.int, found: dict) -> object:
         """Return what a held row waits for; `found` holds the roots that are known."""
-        ticket: cython.longlong = self.row_ticket[row]
-        if self.row_code[row] < 0:
+        ticket: cython.longlong = self.at.row_ticket[row]
+        if self.at.row_code[row] < 0:
             missing = self.foreign[self.labels.get(row)].missing(ticket)
             blocker, reason = missing[0] if missing else "", f"waits for {listed(missing)}"
         else:
@@ -113,7 +113,7 @@ class Waits(Completion):
             need: tuple = self.blocker(row, root)
             missing, blocker = self.named(gap[0]), self.name(need[0], need[1])
             reason = f"waits for {listed(missing, gap[1])}; {self.about(row, root, need, blocker)}"
-        passed: cython.double = self.seconds(self.row_since[row])
+        passed: cython.double = self.seconds(self.at.row_since[row])
         held: cython.longlong = self.rows - ticket
         return Waiting(ticket, tuple(missing), blocker, held, None if passed != passed else passed, reason)
 
@@ -124,7 +124,7 @@ class Waits(Completion):
         if root is None:
             return "these causes wait for each other"
         running: cython.int = self.held_at(source, need[0], need[1])
-        if running and self.row_state[running] == STARTED:
+        if running and self.at.row_state[running] == STARTED:
             return f"{blocker} has not finished"
         if source.quarantined:
             return f"{blocker} was quarantined"
