@@ -149,6 +149,8 @@ class Columns:
 
     def refuse(self, key: Key) -> str | None:
         """Explain why a row with this key cannot be delivered, or None."""
+        if None not in key:
+            return None
         for name, value in zip(self.key, key, strict=True):
             if value is None and name != self.run:
                 return f"no {name}"
