@@ -1,4 +1,4 @@
-"""What a key keeps follows its held rows, not its rows."""
+"""What a key keeps follows its held rows, not its rows; one that holds nothing is small."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tracemalloc
 
 import pyarrow as pa
 from unit.delivery.one_key import OneKey
+from unit.delivery.stored_states import Shelf
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
@@ -15,6 +16,7 @@ from thence.core.protocols.wire import encode
 from thence.tables.delivery import Columns
 from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.policy import Policy
+from thence.tables.delivery.shard import Shard
 
 ROSTER = Roster(["a", "b", "z"])
 SCHEMA = pa.schema(
@@ -63,3 +65,28 @@ def test_a_key_does_not_grow_with_rows() -> None:
 def test_a_key_grows_with_held_rows() -> None:
     sizes = kept(8, hole=True)
     assert sizes[-1] - sizes[0] > 6 * BATCH * 100, sizes
+
+
+KEYS = 2_000
+
+
+def test_a_key_of_a_shard_that_holds_nothing_is_small() -> None:
+    schema = pa.schema([(name, pa.string()) for name in ("message", "depends_on", "account")])
+    terms = DeliveryTerms("depends_on", (), Columns("depends_on", {}, ["account"]), Policy())
+    shard = Shard(terms, schema, pa.schema([schema.field("account")]), 1)
+    sizes = []
+    tracemalloc.start()
+    try:
+        for first in (0, KEYS):  # the first keys load what is loaded once
+            accounts = [f"account {number}" for number in range(first, first + KEYS)]
+            rows = pa.record_batch([["m"] * KEYS, [None] * KEYS, accounts], schema=schema)
+            out = shard.arrive(rows, ["message"], [], 0)
+            assert out is not None
+            assert len(out) == KEYS
+            shard.write(Shelf())
+            del rows, accounts, out
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert (sizes[1] - sizes[0]) / KEYS < 5_000, sizes
