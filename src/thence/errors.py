@@ -1,4 +1,4 @@
-"""One tree of errors. The class says whose fault it is; the text says what was found and what would be accepted.
+"""The errors of thence. The class tells whose fault it is; the text, what was found and what is accepted.
 
 - `MisuseError`: the caller asked for something that cannot be done.
 - `PeerError`: something that arrived from another process cannot be used.
@@ -32,7 +32,7 @@ class Argument(NamedTuple):
 
     @property
     def given(self) -> bool:
-        """Whether the error also says its value."""
+        """Whether the error also prints the value."""
         return self.value is not _NotGiven.NOT_GIVEN
 
     def __str__(self) -> str:

@@ -281,7 +281,7 @@ def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "one of stamp, clock, depends_on is accepted" in capsys.readouterr().err
     assert main(["deliver", str(file), "--by", "clock", *out]) == 2
     assert "no column 'clock'; found: run, destination" in (told := capsys.readouterr().err)
-    assert "--columns says other names" in told
+    assert "--columns gives other names" in told
     assert main(["deliver", str(file), "--by", "depends_on", "--key", "account", *out]) == 2
     assert "--key names the columns that separate independent orders" in capsys.readouterr().err
     stream = ["--stream", "--checkpoint", str(tmp_path / "c"), "--engine", "local"]
@@ -451,7 +451,7 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     assert "--once with --wait-seconds takes all files in one micro-batch" in capsys.readouterr().err
     assert main([*ask, "--overwrite"]) == 2
     assert main([*ask[:-3], str(tmp_path / "out.csv"), *ask[-2:]]) == 2
-    assert "a stream goes on in a folder of Parquet" in capsys.readouterr().err
+    assert "a stream writes a folder of Parquet" in capsys.readouterr().err
     assert main(["deliver", str(tmp_path / "nowhere"), *ask[2:]]) == 2
     assert "does not exist: a file, a folder or a glob" in capsys.readouterr().err
 

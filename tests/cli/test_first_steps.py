@@ -168,7 +168,7 @@ def test_a_trace_may_come_from_standard_input(packed: bool, capsys, monkeypatch:
 def test_a_clock_says_where_its_destination_is_named(capsys) -> None:
     Path("t.jsonl").write_text('{"account":"a","sender":"s","clock":{"s":1}}\n')
     asked = ["deliver", "t.jsonl", "--by", "clock", "--out", "o", "--key", "account"]
-    assert "--columns says which of yours it is" in said(*asked, code=2, capsys=capsys)
+    assert "--columns names yours" in said(*asked, code=2, capsys=capsys)
     said(*asked, "--columns", "destination=account", code=0, capsys=capsys)
 
 

@@ -1,4 +1,4 @@
-"""A transaction is one commit, however large, or nothing of it happened."""
+"""A transaction is one commit, however large, or nothing of it was committed."""
 
 from __future__ import annotations
 

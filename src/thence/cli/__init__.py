@@ -115,7 +115,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _flushed(code: int) -> int:
-    """Flush what is still buffered, and return the exit code: another one where the reader is gone."""
+    """Flush buffered output, and return the exit code: 141 where the reader of a pipe has gone."""
     for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
         try:
             stream.flush()

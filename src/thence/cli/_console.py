@@ -53,7 +53,7 @@ class ConsoleTable:
     """
 
     def __init__(self, names: Sequence[str], body: list[list[object]], title: str | None) -> None:
-        """Take the names of the columns and the rows; a column of numbers stands to the right, None is empty."""
+        """Take the names of the columns and the rows; columns of numbers are aligned right, None is empty."""
         self.title = title
         self.cells = [list(names), *(["" if cell is None else visible(str(cell)) for cell in row] for row in body)]
         columns = [[row[place] for row in body] for place in range(len(names))]
@@ -103,7 +103,7 @@ class ConsoleTable:
 
 
 def table(*columns: str, rows: Iterable[Iterable[object]], title: str | None = None) -> ConsoleTable:
-    """Return a plain table; a column of numbers stands to the right, None is empty."""
+    """Return a plain table; columns of numbers are aligned right, None is empty."""
     return ConsoleTable(columns, [list(row) for row in rows], title)
 
 

@@ -40,7 +40,7 @@ def check_targets(parameters: Mapping[str, inspect.Parameter], given: Mapping[st
 
 
 def _files_read(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, object]) -> dict[Path, str]:
-    """Return the files that a verb reads: its arguments, and what it knows already."""
+    """Return the files that a command reads: its arguments, and those found earlier."""
     values = [given.get(name, each.default) for name, each in parameters.items() if _is_input(name, declared(each))]
     names = [name for value in values for name in (value if isinstance(value, list | tuple) else (value,))]
     paths = [Path(name) for name in names if isinstance(name, str | Path)]
@@ -112,7 +112,7 @@ def check_out(out: Path, *, stream: bool, overwrite: bool) -> Format | None:
     check_target("--out", out, folder=kind is None)
     if stream and (kind is not None or overwrite):
         what = f"--out {out} names a file" if kind is not None else "--overwrite is for batches"
-        raise MisuseError(f"{what}; a stream goes on in a folder of Parquet")
+        raise MisuseError(f"{what}; a stream writes a folder of Parquet")
     if kind is not None and str(out) != "-" and out.exists() and not overwrite:
         raise MisuseError(f"{out} exists; name another file, or say --overwrite")
     if stream or kind is not None or not out.exists():

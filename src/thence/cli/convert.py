@@ -137,7 +137,7 @@ def _choose(engine: str, source: Trace, asked: Conversion) -> EngineChoice:
 
 
 def _ordered_files(source: Trace) -> bool:
-    """Return whether rows have an `order` to begin with: JSONL always does, of Parquet the first file says it."""
+    """Return whether the rows have an `order`: JSONL always does; for Parquet the first file decides."""
     if "parquet" not in source.files.values():
         return True
     from thence.tables.files.parquet_reader import has_order
@@ -203,7 +203,7 @@ def _write_picture(events: Iterator[Event], asked: Conversion, left_out: list[di
 
 
 def _ordered(events: Iterator[Event]) -> Iterator[Event]:
-    """Pass rows through if they say `order`; else derive one, since what we write promises it."""
+    """Pass rows through if they have `order`; else derive one, since written traces always have it."""
     from itertools import chain
 
     from thence.tables.explain.causality import with_order
@@ -221,7 +221,7 @@ def _write_log(source: Trace, out: Path | None) -> int:
 
 
 def _tell(count: int, left_out: list[dict[str, object]], out: Path | None, choice: EngineChoice) -> None:
-    """Print what was done on stderr: stdout may carry the trace itself."""
+    """Print a summary on stderr: stdout may carry the trace itself."""
     where = "standard output" if out is None else out
     left = f"{len(left_out)} row{'s' * (len(left_out) != 1)} left out"
     tell(f"{count} event{'s' * (count != 1)} written to {where}, {left}")

@@ -246,7 +246,7 @@ def _delivered(asked: DeliveryRequest, choice: EngineChoice, streaming: Streamin
 
 
 def _found(arrivals: str, form: str | None, stream: bool, *, records: bool = False) -> ArrivalFiles:
-    """Find the files; what a stream cannot watch is refused before Spark starts."""
+    """Find the files; paths that a stream cannot watch are rejected before Spark starts."""
     from thence.tables.files.arrival_reader import arrival_files
 
     if stream and Path(arrivals).is_file():

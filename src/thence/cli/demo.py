@@ -32,7 +32,7 @@ COMPARED = {
     "unordered": "delivers on arrival: what the shop did",
     "fifo": "orders each pair of processes only; a payment still overtakes",
     "central": "correct, but all messages take a detour through one process",
-    "rst": "correct, but carries n² numbers whatever was sent",
+    "rst": "correct, but always carries n² numbers",
     "ses": "correct, but carries a vector for each destination",
     "ks": "correct, and carries only what a destination may still lack",
 }
@@ -164,8 +164,8 @@ def what_went_wrong(made: Demo) -> None:
         show(made.trace, made.out / "violation.html", violation=number)
     made.tell(
         "What went wrong",
-        f"The audit on Spark finds {run['violations']:,} messages that the ledger delivered too late: something that "
-        f"followed from them was there before. {run['undelivered']} message never came. One of them, with its proof:",
+        f"The audit on Spark finds {run['violations']:,} messages that the ledger delivered too late: one of their "
+        f"effects was there before. Messages that never came: {run['undelivered']}. One violation, with its proof:",
         Paragraph(drawn, plain=True),
         Links([("The same violation, event by event", "violation.html")]),
     )

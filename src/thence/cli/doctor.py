@@ -143,7 +143,7 @@ def _installed(package: str) -> str | None:
 
 
 def _java(findings: list[Check]) -> Java | None:
-    """Find a Java, add what was found to the findings, and return it."""
+    """Find a Java, add it to the findings, and return it."""
     try:
         java = find_java()
     except MisuseError as error:

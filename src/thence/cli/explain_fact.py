@@ -61,7 +61,7 @@ def why_on_copy(trace: Trace, asked: tuple[str, str, str, str], run: str | None,
 
 
 def recorded(events: list[Event], fact: Fact, copy: Fact) -> bool | None:
-    """Return whether a fact stands in the stamp of a copy; None if the trace has no such stamp in the clear."""
+    """Return whether the stamp of a copy has a fact; None if the trace does not record that stamp."""
     for event in events:
         if (event.message, event.process) == copy and event.dependencies is not None and event.kind != "send":
             return any(fact[0] == message and fact[1] in to for message, to in event.dependencies)
@@ -78,7 +78,7 @@ def _places(events: list[Event]) -> str:
 
 
 def _one_run(runs: list[str], wanted: str | None) -> str:
-    """Return the run to look in, or say which there are."""
+    """Return the run to look in, or raise an error that lists the runs."""
     if not runs:
         raise TraceError("the trace has no events; a run with sends and deliveries is accepted")
     named = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
@@ -90,7 +90,7 @@ def _one_run(runs: list[str], wanted: str | None) -> str:
 
 
 def _one_order(rows: list[Event], message: str, copy: str) -> list[Event]:
-    """Return the rows of the label under which both messages are sent, or refuse what no one order has."""
+    """Return the rows of the label under which both messages are sent; reject messages of two labels."""
     from thence.core.model.fixed_points import never_sent
     from thence.core.model.order import by_label
 

@@ -133,7 +133,7 @@ def _only_one(**asked: object) -> None:
 
 
 def _left_out(way: str, given: dict[str, object]) -> None:
-    """Refuse what a way to work would leave undone."""
+    """Reject options that the chosen mode would ignore."""
     for name, value in given.items():
         if value is not None and name in UNUSED.get(way, ()):
             raise MisuseError(f"{name} does nothing with {way}; leave it out")
@@ -210,7 +210,7 @@ def _find(setting: Setting, properties: frozenset[str] | None, limit: float | No
 
 
 def coverage_lines(coverage: Coverage) -> list[str]:
-    """Describe what was explored and what was found."""
+    """Describe the coverage and the findings."""
     setting = coverage.setting
     network = ["FIFO channels" if setting.fifo else "any order"]
     network += [f"groups {setting.groups}"] if setting.groups else []

@@ -34,7 +34,7 @@ class Admin:
         """Create the socket and answer requests on it."""
         self.path.unlink(missing_ok=True)
         if len(str(self.path)) > 100:
-            raise MisuseError(f"admin is {self.path}, which is longer than the 100 characters a socket's name may have")
+            raise MisuseError(f"admin is {self.path}, which is longer than the 100 characters of a socket's name")
         before = os.umask(0o177)
         try:
             self._server = await asyncio.start_unix_server(self._serve, str(self.path), limit=QUESTION_LIMIT)

@@ -254,7 +254,9 @@ class Core:
         elif isinstance(item, AcceptItem):
             self.membership.accept(item.number, given.peer)
         elif not self.relays:
-            raise PeerError(f"{self.roster.name(given.peer)} speaks of payloads; {self.member.name} hands on nothing")
+            raise PeerError(
+                f"{self.roster.name(given.peer)} asks for payloads, but protocol {self.member.name} relays none"
+            )
         elif isinstance(item, PayloadItem):
             self._payload(item, step)
         else:

@@ -318,12 +318,16 @@ class Endpoint:
         A reader that has left its loop, or was cancelled, gives way to the next one.
         """
         if self._reading:
-            raise MisuseError("deliveries() is being read already; one reader keeps the order")
+            raise MisuseError(
+                "deliveries() is being read already; only one reader is allowed, so that the order is kept"
+            )
         self._reader = reader = object()
         handed = 0
         while (self.inbox and self.failure is None and not self.writer.stopped) or await self._more():
             if self._reader is not reader:
-                raise MisuseError("deliveries() is read by another reader since; one reader keeps the order")
+                raise MisuseError(
+                    "deliveries() is read by another reader now; only one is allowed, so that the order is kept"
+                )
             if self.pause:
                 pause, self.pause = self.pause, 0.0
                 await asyncio.sleep(pause)

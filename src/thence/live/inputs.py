@@ -251,7 +251,7 @@ def _read_change(item: bytes) -> MembershipChange:
     _, number, joins, by, name, address = _CHANGE.unpack_from(item)
     end = _CHANGE.size + name
     if len(item) != end + address or joins > 1 or not 0 < name <= 400 or not number:
-        raise PeerError(f"a change of {len(item)} bytes says a name of {name} bytes and an address of {address}")
+        raise PeerError(f"a change of {len(item)} bytes states a name of {name} bytes and an address of {address}")
     return MembershipChange(number, bool(joins), item[_CHANGE.size : end].decode(), item[end:].decode(), by)
 
 
@@ -292,7 +292,7 @@ def read_item(item: bytes) -> Item:
             _, with_payload, order, length = _COPY.unpack_from(item)
             end = _COPY.size + length
             if with_payload > 1 or len(item) < end or (not with_payload and len(item) > end):
-                raise PeerError(f"a copy of {len(item)} bytes says {length} bytes of stamp and flag {with_payload}")
+                raise PeerError(f"a copy of {len(item)} bytes states {length} bytes of stamp and flag {with_payload}")
             return CopyItem(order, item[_COPY.size : end], item[end:] if with_payload else None)
         if kind in (WANT, PAYLOAD):
             key, order, rest = read_key(item)

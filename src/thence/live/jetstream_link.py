@@ -241,7 +241,7 @@ class JetStreamSession:
             received, identity = state["received"].get(me, 0), str(state["identity"])
             theirs = {key: state[key] for key in ("protocol", "options", "roster")}
         except (ValueError, KeyError, TypeError, AttributeError):
-            self.refuse(PeerError(f"{link.name} says of itself what cannot be read"))
+            self.refuse(PeerError(f"{link.name} sent a description of itself that cannot be read"))
             return
         try:
             for what, here in zip(("roster", "protocol", "options"), terms(process.core), strict=True):

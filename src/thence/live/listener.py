@@ -78,7 +78,7 @@ class Listener:
             if left <= 0:
                 self._forget(oldest)
                 oldest.cancel()
-                self._refuse("a stranger", f"{STRANGERS} connections have not said who they are; the oldest gives way")
+                self._refuse("a stranger", f"{STRANGERS} connections are unidentified; the oldest is closed")
                 return
             self._free.clear()
             with suppress(TimeoutError):
@@ -98,7 +98,7 @@ class Listener:
                 self._identified(channel)
                 await channel.settled.wait()
         except TimeoutError:
-            self._refuse(host, "it did not say its first words in time")
+            self._refuse(host, "it did not identify itself in time")
         except ssl.SSLError as error:
             self._refuse(host, f"the TLS handshake failed: {tls_problem(error)}")
         except OSError as error:

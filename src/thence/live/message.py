@@ -1,6 +1,6 @@
 """A delivered message as the application sees it, and the transaction that completes it in one commit.
 
-Invariant: a transaction is committed together with the end of its message and its sends, or nothing of it happened.
+Invariant: a transaction is committed together with the end of its message and its sends, or not at all.
 While it is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error. A task
 that is cancelled inside the block rolls it back; one that is cancelled after the block does not: the commit runs to its
 end.
@@ -48,7 +48,7 @@ class Trial:
 
 
 class RolledBackError(MisuseError):
-    """A transaction was open for too long, perhaps because the process was suspended; nothing of it happened."""
+    """A transaction was open for too long, perhaps because the process was suspended; nothing of it was committed."""
 
 
 class DoneError(MisuseError):
@@ -308,7 +308,9 @@ class Transaction:
         elif size > limits.transaction_bytes:
             over = f"payloads of {size} bytes; limits.transaction_bytes is {limits.transaction_bytes}"
         if over is not None:
-            self._over = MisuseError(f"the transaction of {name} has {over}; it is rolled back, nothing of it happened")
+            self._over = MisuseError(
+                f"the transaction of {name} has {over}; it is rolled back, nothing of it was committed"
+            )
             raise self._over
         self._bytes = size
 

@@ -158,7 +158,7 @@ def _replay(journal: Journal, core: Core, row: InputRow, found: Recovered) -> No
     except (ThenceError, ValueError, KeyError, IndexError) as error:
         raise JournalError(f"{what} cannot be replayed: {error}; {_advice(row)}") from error
     if core.seal(step).digest != row.digest:
-        raise JournalError(f"{what} does not set free today what it set free when it was written; {_advice(row)}")
+        raise JournalError(f"{what} has other effects when it is replayed than when it was written; {_advice(row)}")
     for peer, entry, spill in step.sent:
         if spill:
             journal.spill(peer, entry)

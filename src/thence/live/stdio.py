@@ -129,7 +129,7 @@ async def _line(me: Endpoint, line: bytes, write: Write, waiting: dict[int, Mess
         await waiting.pop(asked["done"]).done()
         write({"done": asked["done"]})
     else:
-        raise MisuseError(f"{shown} is neither a send nor the done of a delivery that is open")
+        raise MisuseError(f"{shown} is not understood; a line with send, or with done of an open delivery, is accepted")
 
 
 def _send(asked: Row) -> tuple[list[str], bytes]:

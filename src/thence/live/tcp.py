@@ -79,7 +79,7 @@ class TcpChannel(asyncio.Protocol):
 
     def _too_slow(self) -> None:
         if not self.opened:
-            self.turn_away("it did not say its first words in time")
+            self.turn_away("it did not identify itself in time")
 
     def turn_away(self, reason: str) -> None:
         """End a connection that has not said its first words."""

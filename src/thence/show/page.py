@@ -134,7 +134,7 @@ def recorded_log(opened: Trace, title: str) -> Recorded | None:
         raise MisuseError("logs with vector clocks and tables of events were given together; draw them one at a time")
     log = drawn_log(opened.clocks())
     if not log.events:
-        raise TraceError("the log has no event to draw; `thence audit` says which lines it could not use")
+        raise TraceError("the log has no event to draw; `thence audit` lists the unusable lines")
     return Recorded(log.events, list(log.findings), log.verdicts, log.origins, title)
 
 

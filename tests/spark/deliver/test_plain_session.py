@@ -53,7 +53,7 @@ def test_what_waits_is_shown_under_the_callers_names(found: dict[str, Any]) -> N
     assert found["waits of a stream"] == [["d", "y", ["q"], "q", None, "waits for q; q has not arrived"]]
     refused = found["waits in a folder with a space"]
     assert refused.startswith("Spark's reader of states finds none in '")
-    assert "/no arrival/checkpoint', which has ' ' in it: a checkpoint folder of letters, digits and " in refused
+    assert "/no arrival/checkpoint', which has ' ' in it: only checkpoint folders of letters, digits and " in refused
 
 
 BY_ROWS, BY_TIME = "after 2 later rows", "after 4 s of event time"

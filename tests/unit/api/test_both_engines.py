@@ -142,7 +142,7 @@ def test_this_process_refuses_other_types_and_says_what_is_accepted(name: str, w
 
 
 def test_a_limit_beside_a_policy_is_an_error() -> None:
-    with pytest.raises(MisuseError, match="stands beside policy="):
+    with pytest.raises(MisuseError, match="was given beside policy="):
         thence.Orderer("depends_on", policy=thence.Policy("release", after_rows=3), after_rows=1)
-    with pytest.raises(MisuseError, match="stands beside policy="):
+    with pytest.raises(MisuseError, match="was given beside policy="):
         thence.deliver([{"id": 1}], id="id", policy=thence.Policy("release", after_rows=3), after_rows=1)

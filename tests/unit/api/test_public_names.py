@@ -57,7 +57,7 @@ def test_a_limit_beside_a_policy_is_refused_and_both_are_named(name: str, value:
         lambda: thence.deliver([{"message": "a"}], policy=chosen, **{name: value}),  # type: ignore[call-overload]
     ):
         with pytest.raises(
-            MisuseError, match=rf"{name}={value!r} stands beside policy=Policy\(name='release'"
+            MisuseError, match=rf"{name}={value!r} was given beside policy=Policy\(name='release'"
         ) as error:
             take()
         assert f"has {name}={getattr(chosen, name)!r}" in str(error.value)

@@ -71,7 +71,7 @@ def test_a_checkpoint_goes_on_and_another_one_is_told_the_ways_on(positions: Pos
     assert positions.claim("one") == 0
     for since in (None, 999, 1001, "0/3E9"):
         with pytest.raises(
-            MisuseError, match=r"up to 600:1000; .* Go on with that checkpoint. Or stop .*since='600:1000'"
+            MisuseError, match=r"up to 600:1000; .* Continue with that checkpoint. Or stop .*since='600:1000'"
         ):
             positions.claim("two", since)
     assert positions.advance("one", 9, "601:1010")  # what was refused changed nothing

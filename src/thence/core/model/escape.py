@@ -25,7 +25,7 @@ def visible(text: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    """Return JSON that says the same, in which no such character stands as it is."""
+    """Return equivalent JSON in which these characters are escaped."""
     return text if text.isascii() and "\x7f" not in text else text.translate(_JSON)
 
 

@@ -67,7 +67,7 @@ class Why:
 
 
 def never_sent(message: str, sent: list[str]) -> MisuseError:
-    """Return what is wrong with a message that a run does not send, and name some that it does."""
+    """Return the error for a message that a run does not send, with some that it does."""
     known = ", ".join(sent[:5]) + (f" and {len(sent) - 5} more" if len(sent) > 5 else "")
     return MisuseError(f"no message {message!r} was sent in this run; there are {known or 'none'}")
 
@@ -126,7 +126,7 @@ class FixedPoints(Minimum):
         return Why(fact, copy, needed, path, ended)
 
     def _ends(self, message: str, destination: str) -> tuple[int, int | None]:
-        """Return the rows at which a fact begins and is delivered, or refuse what is not a fact."""
+        """Return the rows at which a fact begins and is delivered; raise an error if it is not a fact."""
         place = self.execution.send.get(message)
         if place is None:
             raise never_sent(message, list(self.execution.send))

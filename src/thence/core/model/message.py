@@ -44,7 +44,7 @@ class Cause:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Copy:
-    """One message on its way to one process; never changed once it is made (to freeze it would triple what that costs).
+    """One message in flight to one process; never changed once made (a frozen class would cost three times as much).
 
     `source` and `destination` are the ends of this hop (positions), `sender` and `count` name the message, and
     `destinations` is the whole set it is addressed to. `stamp` is the control information the protocol put on it.

@@ -23,14 +23,14 @@ HOPS = "/hops"
 
 
 def prefix_of(sender: str) -> str:
-    """Return what stands before the count in the names of the messages of a process."""
+    """Return the prefix before the count in the names of a process's messages."""
     if "/" in sender:
         sender = SLASH.sub(r"\1:/", sender)
     return f"{sender}:" if sender[-1:] in SEPARATED else sender
 
 
 def suffix_of(label: str | None) -> str:
-    """Return what stands after the count in the names of messages under a label, and of hops to a destination."""
+    """Return the suffix after the count in the names of messages under a label, and of hops to a destination."""
     return "" if label is None else f"/{label}"
 
 

@@ -285,7 +285,7 @@ def usable(events: Iterable[Event]) -> tuple[list[Event], list[RejectedRow]]:
 
 
 def _fault(event: Event, places: set[tuple[str, int]], sends: Mapping[str | None, Event]) -> str | None:
-    """Describe what is wrong with a row, given the places and the sends of the rows before it."""
+    """Describe the error in a row, given the places and the sends of the rows before it."""
     if (event.process, event.index) in places:
         return f"index {event.index} of process {event.process} stands twice"
     if event.kind in ("send", "deliver", "receive") and not event.message:
@@ -298,7 +298,7 @@ def _fault(event: Event, places: set[tuple[str, int]], sends: Mapping[str | None
 
 
 def _without_send(event: Event, sends: Mapping[str | None, Event]) -> str | None:
-    """Describe what is wrong with a delivery or receipt, given all sends."""
+    """Describe the error in a delivery or receipt, given all sends."""
     sent = sends.get(event.message)
     if sent is None:
         return f"message {event.message} was never sent"
@@ -355,7 +355,7 @@ def _past_of(place: int, causes: Sequence[Sequence[int]]) -> set[int]:
 
 
 def gaps(events: Iterable[Event]) -> list[tuple[str, int]]:
-    """Return each (process, index) at which the indexes of a process leave something out; they count from 1."""
+    """Return each (process, index) after a gap in the indexes of a process, which count from 1."""
     indexes: dict[str, set[int]] = defaultdict(set)
     for event in events:
         indexes[event.process].add(event.index)

@@ -58,7 +58,7 @@ class Roster:
         return (1 << len(self.names)) - 1
 
     def position(self, name: str) -> int:
-        """Return the position of a name, or say which names there are."""
+        """Return the position of a name, or raise an error that lists the names."""
         try:
             return self._position[name]
         except KeyError:
@@ -91,7 +91,7 @@ class Roster:
 
     @cached_property
     def hash(self) -> bytes:
-        """Return the few bytes that stand for this roster on the wire."""
+        """Return the short hash of this roster for the wire."""
         return roster_hash(self.names)
 
     @cached_property

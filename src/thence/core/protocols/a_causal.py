@@ -112,12 +112,12 @@ class ACausal(AckMember):
             self.cast = {g: tuple(map(max, *[each[g] for each in rows])) for g in self.cast}
 
     def settle(self) -> None:
-        """Take over what was learnt, and forget what no process can lack any more."""
+        """Take over the learnt facts, and forget those that every process knows."""
         super().settle()
         self._merge()
 
     def fork(self) -> Self:
-        """Return a member in the same state, which learns for itself."""
+        """Return an independent copy of this member."""
         forked = super().fork()
         forked.learnt = self.learnt.copy()
         return forked

@@ -102,7 +102,7 @@ class AckMember(Member):
         return Sent(MessageId(self.me, self.count), destinations, copies, self.label, ticket)
 
     def _secured(self, to: int, okayed: int) -> bool:
-        """Return whether a message of one's own can no longer be lost."""
+        """Return whether an own message can no longer be lost."""
         return self.receiver.secured(to, okayed)
 
     def _unsecured(self, destinations: int) -> list[int]:
@@ -121,7 +121,7 @@ class AckMember(Member):
         return self.roster.members(missing)
 
     def _released(self) -> list[Effect]:
-        """Note what is secured, and let deferred sends go in order."""
+        """Record secured messages, and release deferred sends in order."""
         self.changed = False
         for count in [c for c, (to, okayed) in self.own.items() if okayed != to and self._secured(to, okayed)]:
             to = self.own[count][0]
@@ -142,7 +142,7 @@ class AckMember(Member):
             del self.own[count]
 
     def settle(self) -> None:
-        """Forget what no process can lack any more."""
+        """Forget facts that every process knows."""
         self.receiver.settle()
         self._settle_own()
 
@@ -206,7 +206,7 @@ class AckMember(Member):
             self.changed |= self._secured(to, okayed | by)
 
     def _admit(self, copy: Copy) -> None:
-        """Refuse a copy that cannot be; what was said of a message once is not looked at again.
+        """Reject an impossible copy; a message that was checked once is not checked again.
 
         A stamp that could be can still be later: it is refused for naming more of one's own than there is.
         """
@@ -244,7 +244,7 @@ class AckMember(Member):
             raise PeerError(f"message {self._name(copy)} has no number among those to its destinations")
 
     def _check_ok(self, copy: Copy, counts: dict[int, int]) -> None:
-        """Refuse the OK of a process that was not asked, of what was sent to others, or of what was not sent."""
+        """Reject an OK of a process that was not asked, or for a message that was sent to others or not at all."""
         if not copy.destinations >> copy.source & 1:
             raise PeerError(f"{self.roster.name(copy.source)} OKs {self._name(copy)}, which is not addressed to it")
         if copy.sender == self.me and self.own.get(copy.count, (copy.destinations,))[0] != copy.destinations:
@@ -276,7 +276,7 @@ class AckMember(Member):
             raise PeerError("snapshot that keeps a message which no process can lack; a member has forgotten it")
 
     def trusted(self, processes: Iterable[str]) -> list[Effect]:
-        """Take the failure detector's word: F-deliver and send what no longer waits for a trusted process."""
+        """Apply the failure detector's output: F-deliver and send what no longer waits for a trusted process."""
         mask = self.roster.mask(processes)
         effects: list[Effect] = []
         for order in self.orders():
@@ -288,7 +288,7 @@ class AckMember(Member):
         return effects
 
     def fork(self) -> Self:
-        """Return a member in the same state, which looks at what arrives for itself."""
+        """Return an independent copy of this member."""
         forked = super().fork()
         forked._checked = {}
         return forked

@@ -141,7 +141,7 @@ class AckReceiver(Receiver):
         return [Deliver(copy)]
 
     def receive(self, copy: Copy) -> list[Effect]:
-        """Lines 10-16, then whatever can be F-delivered: of this sender, for nothing has changed for the others."""
+        """Lines 10-16, then F-delivery: only of this sender, since nothing has changed for the others."""
         sender, count, stamp, by = copy.sender, copy.count, copy.stamp, 0
         mails = self.mails[sender]
         mail = mails.get(count)
@@ -215,7 +215,7 @@ class AckReceiver(Receiver):
         return effects
 
     def next_of(self, sender: int) -> list[Mail]:
-        """Return what stands next in a sender's order: one message, unless a process lies about numbers."""
+        """Return the next messages in a sender's order: one, unless a process sends false numbers."""
         number, following = self.number, self.following[sender]
         found = [m for m in self.mails[sender].values() if number(sender, m[0].stamp) == following]
         return sorted(found, key=lambda m: m.copy.count) if len(found) > 1 else found
@@ -234,13 +234,13 @@ class AckReceiver(Receiver):
         return effects
 
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """Return what is not F-delivered; `AckMember.pending` says which OKs are missing."""
+        """Return the messages that are not F-delivered; `AckMember.pending` adds the missing OKs."""
         return [(mail.copy, []) for mails in self.mails for _, mail in sorted(mails.items())]
 
     # -- delivery counts ---------------------------------------------------------------------------------------------
 
     def _count(self, effects: list[Effect]) -> None:
-        """Count deliveries, and forget what is known to be delivered where much is on record."""
+        """Count deliveries, and forget known deliveries where many are recorded."""
         for effect in effects:
             if type(effect) is Deliver:
                 sender = effect.copy.sender
@@ -261,7 +261,7 @@ class AckReceiver(Receiver):
             del kept[count]
 
     def settle(self) -> None:
-        """Forget whatever is known to be delivered wherever that is owed."""
+        """Forget deliveries that every process which needs them knows of."""
         for sender, kept in enumerate(self.kept):
             if kept:
                 self._forget(sender)
@@ -293,15 +293,15 @@ class CausedOkays(AckReceiver):
         return {"delivered": Vector(INT), "waiting": Seq(CopyShape({MESSAGE: self.kinds[MESSAGE]}))}
 
     def missing(self, copy: Copy) -> list[tuple[int, int]]:
-        """Return what must be delivered here first."""
+        """Return the messages that must be delivered here first."""
         raise NotImplementedError
 
     def mark(self, copy: Copy) -> int:
-        """Return where the delivered clock stands for its sender once a message is delivered."""
+        """Return the delivered clock's value for the sender after a message is delivered."""
         raise NotImplementedError
 
     def f_delivered(self, copy: Copy) -> list[Effect]:
-        """Deliver it and whatever it sets free, first come first served; what waits already waits for something."""
+        """Deliver it and the messages that it unblocks, in order of arrival; other held messages still wait."""
         self.waiting.append(copy)
         effects: list[Effect] = []
         ready = None if self.missing(copy) else copy
@@ -313,7 +313,7 @@ class CausedOkays(AckReceiver):
         return effects
 
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """Return what is not F-delivered, and what waits for causes."""
+        """Return the messages that are not F-delivered, and those that wait for causes."""
         return super().pending() + [(copy, self.missing(copy)) for copy in self.waiting]
 
     def copies(self) -> list[Copy]:

@@ -61,7 +61,7 @@ class Receiver(Fielded, abc.ABC):
         """Return each held copy with the (sender, count) pairs it still waits for."""
 
     def copies(self) -> list[Copy]:
-        """Return the held copies, without what they wait for."""
+        """Return the held copies, without their missing causes."""
         return [copy for copy, _ in self.pending()]
 
     def join(self, roster: Roster) -> None:
@@ -143,7 +143,7 @@ class Member(Fielded, abc.ABC):
         """Refuse a stamp that no member of this protocol can have made, with a `PeerError`."""
 
     def spent(self, copy: Copy) -> bool:
-        """Return whether a copy on its way here can never change or cause anything, whatever else comes before it.
+        """Return whether a copy in flight to this process can have no effect, whatever arrives before it.
 
         Args:
             copy: a copy to this process that has not arrived.
@@ -151,7 +151,7 @@ class Member(Fielded, abc.ABC):
         return False
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        """Take over what the stamp of a copy says, right after its delivery; the log's half of the receive step."""
+        """Merge the stamp of a copy right after its delivery; the log's half of the receive step."""
         return []
 
     def _arrived(self, copy: Copy) -> list[Effect]:
@@ -516,14 +516,14 @@ class Member(Fielded, abc.ABC):
         return found
 
     def fork(self) -> Self:
-        """Return a member in the same state that goes its own way."""
+        """Return an independent copy of this member."""
         forked = self.forked()
         forked.receiver = self.receiver.forked()
         forked._orders = {label: order.fork() for label, order in self._orders.items()} if self._orders else {}
         return forked
 
     def settle(self) -> None:
-        """Do now whatever was left for later, so that equal states look alike; nothing is, in most protocols."""
+        """Finish deferred work, so that equal states compare equal; most protocols have none."""
 
     def state(self, rename: Rename = None) -> Hashable:
         """Return the whole state as a hashable value, for comparing states in an exploration.
@@ -537,7 +537,7 @@ class Member(Fielded, abc.ABC):
         return (own, others) if others else own
 
     def snapshot(self) -> bytes:
-        """Return the whole state as bytes that `restore` reads: protocol, version and roster stand in front."""
+        """Return the whole state as bytes for `restore`, which begin with protocol, version and roster."""
         return snapshots.write(self)
 
     @classmethod

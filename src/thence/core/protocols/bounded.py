@@ -93,7 +93,7 @@ class Bounded(Epochs):
     # -- counts, which travel modulo 2B ----------------------------------------------------------------------------
 
     def _short(self, count: int) -> int:
-        """Return a count modulo 2B, from 1 to 2B; 0 stands for no message."""
+        """Return a count modulo 2B, from 1 to 2B; 0 means no message."""
         return (count - 1) % (2 * self.longest) + 1 if count else 0
 
     def _stamp(self) -> tuple[tuple[MatrixRow, ...] | MatrixRow, ...]:
@@ -155,7 +155,7 @@ class Bounded(Epochs):
     # -- deferred sends --------------------------------------------------------------------------------------------
 
     def _received(self, copy: Copy) -> list[Effect]:
-        """Take a copy, and once all it sets free is delivered, let go what a new epoch permits."""
+        """Take a copy, deliver everything it unblocks, then release the sends that a new epoch permits."""
         return super()._received(copy) + self._released()
 
     def _released(self) -> list[Effect]:

@@ -45,7 +45,7 @@ def by_message(facts: Iterable[tuple[int, int, int]]) -> list[tuple[MessageId, i
 
 
 def given_context(member: Member, context: object, shape: Shape, *, explicit: bool) -> Any:
-    """Return the context that an application hands to a send, or raise the error that says why it is invalid."""
+    """Return the context that an application passes to a send; raise an error if it is invalid."""
     if not explicit:
         raise MisuseError(f"protocol {member.name} takes a context only from a member made with explicit=True")
     given = checked_context(member, context, shape)
@@ -60,7 +60,7 @@ def given_context(member: Member, context: object, shape: Shape, *, explicit: bo
 
 
 def checked_context(member: Member, context: object, shape: Shape) -> Any:
-    """Return what an application holds as a context, or say that no member under this roster can have made it."""
+    """Return an application's context; raise an error if no member under this roster can have made it."""
     try:
         if isinstance(shape, Entries) and isinstance(context, dict):
             context = Log(context)
@@ -78,7 +78,7 @@ def checked_context(member: Member, context: object, shape: Shape) -> Any:
 
 
 def check_log(member: Member, copy: Copy, log: Log) -> None:
-    """Refuse a log that names the member beyond its count, or what the sender of its copy sent later."""
+    """Reject a log with messages that the member, or the sender of the copy, has not sent by then."""
     if log.beyond(member.me, member.count, copy.sender, copy.count):
         member.check_known(copy, member.me, log.newest(member.me))
         member.check_known(copy, copy.sender, log.newest(copy.sender))

@@ -182,7 +182,7 @@ class ECH(ClockMember):
         return self._merged(self.history, given)
 
     def context(self) -> Elements:
-        """Return what the next message would follow."""
+        """Return the messages that the next message would follow."""
         return self._merged(self.history)
 
     def context_of(self, copy: Copy) -> Elements:

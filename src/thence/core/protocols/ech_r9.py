@@ -53,7 +53,7 @@ class Cut(NamedTuple):
 
 
 def cuts_of(text: str, roster: Roster) -> tuple[Cut, ...]:
-    """Read separators, or say what is wrong with the text."""
+    """Parse separators; raise an error that explains what is invalid."""
     return tuple(_cut(part, roster) for part in text.split(";") if part)
 
 
@@ -168,7 +168,7 @@ class ECHR9(ECH):
         return not address & ~cut.backward and not cut.members & ~(reported | self.bit | self.gone)
 
     def worth_telling(self, destinations: int | Iterable[str], *, label: str | None = None) -> tuple[str, ...]:
-        """Return who should be sent a message first, so that R9 leaves more out of one to these destinations.
+        """Return the processes to send to first, so that R9 leaves more out of a message to these destinations.
 
         Section 4.3: carbon copies can be forced by a message to the relevant processes, here to the members of a
         separator to which something that is addressed within its backward set has not been reported.
@@ -193,7 +193,7 @@ class ECHR9(ECH):
     # -- section 4.4: joining a separator ----------------------------------------------------------------------------
 
     def hand_over(self, process: str | None = None) -> bytes:
-        """Return what this member knows, for stable memory, or for a process that is about to take it over.
+        """Return this member's knowledge, for stable memory or for a process that will take it over.
 
         That process counts as informed of all of it from now on.
         """
@@ -209,7 +209,7 @@ class ECHR9(ECH):
         return bytes(out)
 
     def take_over(self, *histories: bytes) -> None:
-        """Take what members of a separator passed on; nothing may have been sent or received before."""
+        """Take over the knowledge of members of a separator, before anything was sent or received."""
         if self.count or self.history or self.receiver.held or any(self.receiver.delivered):
             raise MisuseError(f"{self.roster.name(self.me)} has sent or received already; it takes over before that")
         for data in histories:

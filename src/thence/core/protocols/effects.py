@@ -103,7 +103,7 @@ class GoesWithout:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Duplicate:
-    """The copy was received before; nothing is done with it."""
+    """The copy was received before and is ignored."""
 
     copy: Copy
     """the second copy of its message"""

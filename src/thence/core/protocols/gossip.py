@@ -92,7 +92,7 @@ class GossipReceiver(Receiver):
         self._copies = Seq(CopyShape({MESSAGE: kinds[MESSAGE]}))
 
     def receive(self, copy: Copy) -> list[Effect]:
-        """Apply the test to an arrival and to whatever its delivery sets free, in order of arrival."""
+        """Apply the test to an arrival and to the copies that its delivery unblocks, in order of arrival."""
         if copy.count <= self.seen[copy.sender] or (copy.sender, copy.count) in self._keys:
             return [Duplicate(copy)]
         unmet = self._unmet(copy)
@@ -118,7 +118,7 @@ class GossipReceiver(Receiver):
         return effects
 
     def abandon(self, process: int) -> list[Effect]:
-        """Wait only for what is held here of an abandoned process, and release what can go."""
+        """Wait only for held messages of an abandoned process, and release copies that no longer wait."""
         super().abandon(process)
         ready: list[int] = []
         self._watch = {}
@@ -188,7 +188,7 @@ class GossipReceiver(Receiver):
         self.got[copy.sender] += 1
 
     def turn(self, now: int) -> None:
-        """Let one's own clock come to a time; only its epoch matters."""
+        """Advance the own clock to a time, of which only the epoch matters."""
         self.now = now
         self.deliv[self.me] = self.times.aged(self.deliv[self.me], now)
 
@@ -208,7 +208,7 @@ class GossipReceiver(Receiver):
         return (unmet[0], self.got[unmet[0]] + 1) if self.pairwise else unmet
 
     def pending(self) -> list[tuple[Copy, list[tuple[int, int]]]]:
-        """Return held copies in order of arrival with what they wait for."""
+        """Return held copies in order of arrival with their missing causes."""
         return [(copy, [self._cause(u) for u in self._unmet(copy)]) for copy in self.held.values()]
 
     # Held copies say everything; keys and watches are worked out again.

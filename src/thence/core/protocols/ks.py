@@ -97,14 +97,14 @@ class KS(ClockMember):
         return self.log.merged(given, self.gone)
 
     def context(self) -> Log:
-        """Return what the next message would depend on."""
+        """Return the messages that the next message would depend on."""
         return self.log
 
     def context_of(self, copy: Copy) -> Log:
         return self._learned(copy)
 
     def merge(self, *contexts: Log) -> Log:
-        """Merge contexts: whatever depends on the result depends on all of them."""
+        """Merge contexts: a message that depends on the result depends on all of them."""
         result = Log()
         for context in contexts:
             result = result.merged(dependency.checked_context(self, context, self.fields["log"]))

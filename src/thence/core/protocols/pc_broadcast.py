@@ -198,7 +198,7 @@ class PCBroadcast(ClockMember):
             raise PeerError(f"{self.roster.name(copy.source)} delivered a pong that {self._name(copy)} would have to")
 
     def _check_turn(self, copy: Copy) -> None:
-        """Refuse what cannot come over FIFO links."""
+        """Reject copies that FIFO links cannot bring."""
         if copy.count > self.receiver.delivered[copy.sender] + 1:
             before = self.receiver.delivered[copy.sender]
             raise PeerError(

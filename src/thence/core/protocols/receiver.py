@@ -103,7 +103,7 @@ class ClockReceiver(Receiver):
         return Hold(copy, partial(self._causes, left))
 
     def _release(self, ready: list[int], effects: list[Effect]) -> None:
-        """Deliver what is free, first come first served, and what that sets free."""
+        """Deliver free copies in order of arrival, and those that they unblock."""
         while ready:
             self._wake(self._deliver(effects, heappop(ready)), ready)
 
@@ -121,7 +121,7 @@ class ClockReceiver(Receiver):
     # -- processes that are gone for good --------------------------------------------------------------------------
 
     def abandon(self, process: int) -> list[Effect]:
-        """Let each held copy wait only for what is here of an abandoned process, and release what can go."""
+        """Make copies wait only for held messages of an abandoned process, and release those that no longer wait."""
         super().abandon(process)
         self._watch, self._forgone = {}, {}
         ready: list[int] = []

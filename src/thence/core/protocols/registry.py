@@ -1,4 +1,4 @@
-"""One explicit table of protocols: what each needs of its driver and what it gives in return.
+"""Registry of protocols: the requirements of each on its driver, and its guarantees.
 
 New here? `FOR_USE` below lists the six protocols that one would use, and when. All others exist to be compared with
 them: they reproduce the papers, or show what a promise costs.

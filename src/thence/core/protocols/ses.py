@@ -52,7 +52,7 @@ class TimeReceiver(Receiver):
         self.held: list[Copy] = []
 
     def receive(self, copy: Copy) -> list[Effect]:
-        """Deliver, hold or recognise a copy, and whatever it sets free in order of arrival."""
+        """Deliver or hold a copy, or recognise a repeat; then deliver the copies that it unblocks."""
         if copy.count <= self.delivered[copy.sender] or any(copy.id == other.id for other in self.held):
             return [Duplicate(copy)]
         unmet = self._unmet(copy)
@@ -62,7 +62,7 @@ class TimeReceiver(Receiver):
         return self._released(copy)
 
     def _released(self, ready: Copy | None) -> list[Effect]:
-        """Deliver a copy, and then whatever can go, in order of arrival."""
+        """Deliver a copy, then the copies that it unblocks, in order of arrival."""
         effects: list[Effect] = []
         while ready is not None:
             effects.append(Deliver(ready))  # Deliver once the time listed for here is covered

@@ -63,7 +63,7 @@ def write(member: Member) -> bytes:
 
 
 def read(protocol: type[M], data: bytes) -> M:
-    """Return the member that `write` described, or say what is wrong with the bytes."""
+    """Return the member that `write` described; raise an error if the bytes are invalid."""
     if data[: len(SNAPSHOT_MAGIC)] != SNAPSHOT_MAGIC:
         raise PeerError(f"not a snapshot: starts with {data[:8]!r}, expected {SNAPSHOT_MAGIC!r}")
     reader = Reader(data, 0)

@@ -17,12 +17,12 @@ Time = tuple[int, ...]
 
 
 def component(time: Time, process: int) -> int:
-    """Return what a time says of a process; 0 if the process joined later."""
+    """Return the component of a process in a time; 0 if the process joined later."""
     return time[process] if process < len(time) else 0
 
 
 class PackedRow(Shape):
-    """A timestamp for each position, in as many bits each as the largest needs; the width stands in front."""
+    """A timestamp for each position, all in the bit width of the largest, which is written first."""
 
     def write(self, value: MatrixRow, out: bytearray, size: int) -> None:
         out += _row_bytes(value)

@@ -15,7 +15,7 @@ NOTHING = RecordShape()
 
 
 class AnyOrder(Receiver):
-    """Delivers whatever is new; remembers counts as runs, so that a long stream costs little."""
+    """Delivers every new copy; stores counts as runs, so that a long stream costs little."""
 
     fields: ClassVar[dict[str, Shape]] = {
         "abandoned": MASK,
@@ -60,7 +60,7 @@ class Unordered(Member):
     kinds: ClassVar[dict[str, Shape]] = {MESSAGE: NOTHING}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
-        """Keep nothing but the count."""
+        """Keep only the count."""
         super().__init__(roster, process, label=label)
         self.receiver = AnyOrder(roster, self.me)
 

@@ -122,7 +122,7 @@ def _other_form(shape: Shape) -> Shape:
 
 
 def _known_size(protocol: type[Member], data: bytes, roster: Roster) -> int:
-    """Return the size of the roster that a stamp is written under, or say what is wrong with its header."""
+    """Return the size of the roster that a stamp is written under; raise an error if its header is invalid."""
     if len(data) < HEADER_BYTES:
         raise PeerError(f"a stamp of {len(data)} bytes is too short; the header alone has {HEADER_BYTES}")
     if data[0] not in VERSIONS:
@@ -175,7 +175,7 @@ class CopyShape(Shape):
     """A whole copy inside a snapshot or a state: a held one, or one that waits to be sent."""
 
     def __init__(self, kinds: Mapping[str, Shape]) -> None:
-        """Take the shape of the stamp for each kind of copy that can stand there."""
+        """Take the shape of the stamp for each kind of copy."""
         self.kinds = kinds
         self.names = tuple(kinds)
 

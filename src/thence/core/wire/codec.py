@@ -217,7 +217,7 @@ class Vector(Shape):
         self.shape, self.make = shape, make
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
-        """Write the values without a length: the roster says it. What is older than a join is padded with zeros."""
+        """Write the values without a length, which the roster gives. Values older than a join are padded with zeros."""
         if self.shape is INT:
             put_varints(out, value)
             out += bytes(size - len(value))
@@ -369,7 +369,7 @@ class Fielded:
         return tuple(shape.freeze(getattr(self, name), rename) for name, shape in self.fields.items())
 
     def forked(self) -> Self:
-        """Return a copy with fields of its own; whatever is not a field is shared."""
+        """Return a copy with fields of its own; all other attributes are shared."""
         forked = object.__new__(type(self))
         forked.__dict__.update(self.__dict__)
         self.fork_into(forked)

@@ -21,7 +21,7 @@ class Entries(Shape):
         log.write(out, size)
 
     def read(self, reader: Reader) -> Log:
-        """Read them, or say what is wrong with them."""
+        """Read the entries; raise an error if they are invalid."""
         log: Log = read_log(reader)
         return log
 

@@ -56,7 +56,7 @@ class SystemKeys:
         return self._named(system, self.moves.identity)
 
     def local(self, system: System, process: int) -> Hashable:
-        """Return all that decides what can happen, and how it is judged, at one process if no other process emits."""
+        """Return everything that decides the future of one process, and its judgement, if no other process emits."""
         moves = self.moves
         inbox = tuple(flying for flying in system.flight if flying.copy.destination == process)
         needed = None if system.needed is None else (system.needed.processes[process], system.needed.messages)

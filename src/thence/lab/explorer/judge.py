@@ -32,7 +32,7 @@ class Judge:
         self.guarantee: Guarantee = next((g for g in orders if f"{g} order" in properties), "causal")
 
     def delivery(self, past: CausalPast, process: int, slot: int) -> Problem | None:
-        """Judge a delivery against what is outstanding."""
+        """Judge a delivery against the outstanding facts."""
         if not past.out & self.space.bit(slot, process):
             return Problem("no duplicates", process, slot)
         early = judge_memory.too_early(past, self.space, process, slot)
@@ -42,7 +42,7 @@ class Judge:
         return None
 
     def waiting(self, past: CausalPast, process: int) -> Problem | None:
-        """Judge what a process still holds after a step."""
+        """Judge the copies that a process still holds after a step."""
         if "no needless waiting" not in self.properties:
             return None
         for place in positions(past.held & self.space.about[process]):
@@ -52,7 +52,7 @@ class Judge:
         return None
 
     def genuine(self, copies: tuple[Copy, ...]) -> Problem | None:
-        """Judge who talks on behalf of a message."""
+        """Judge which processes send on behalf of a message."""
         if "genuine" in self.properties:
             for copy in copies:
                 party = copy.destinations | 1 << copy.sender

@@ -89,7 +89,7 @@ class Space:
 
 
 class CausalPast(NamedTuple):
-    """Outstanding facts, who has which of them in its causal past, and what became of copies."""
+    """Outstanding facts, the causal past of each process among them, and the fates of copies."""
 
     known: tuple[int, ...]
     """by process: outstanding facts in its causal past"""
@@ -149,7 +149,7 @@ def after_delivery(
 
 
 def gone(past: CausalPast, space: Space, process: int) -> CausalPast:
-    """Return the past after a crash: nothing is outstanding there any more."""
+    """Return the past after a crash: no fact is outstanding at that process any more."""
     return never_arriving(
         past._replace(known=(*past.known[:process], 0, *past.known[process + 1 :])), space, 1 << process
     )

@@ -22,7 +22,7 @@ class Moves:
     """The moves of a setting, judged as they are made."""
 
     def __init__(self, setting: Setting, properties: frozenset[str], *, drop_spent: bool = False) -> None:
-        """Prepare tables; `properties` says what is judged, see `properties.py`; `drop_spent` is reduction 4."""
+        """Prepare tables; `properties` are those that are judged, see `properties.py`; `drop_spent` is reduction 4."""
         self.setting, self.properties, self.drop_spent = setting, properties, drop_spent
         self.n = setting.processes
         self.space = Space(self.n, max(setting.messages, 1))
@@ -44,7 +44,7 @@ class Moves:
         self.dead = Node(None)
 
     def roots(self) -> Iterator[System]:
-        """Yield the systems before any step: one for each choice of who will crash and what detectors say first."""
+        """Yield the systems before any step: one for each choice of crashing processes and first detector outputs."""
         nodes = tuple(self._node(self.setting.member(p)) for p in range(self.n))
         empty = CausalPast((0,) * self.n)
         needed = Needed(((0, 0),) * self.n) if "exact facts" in self.properties else None
@@ -65,7 +65,7 @@ class Moves:
                     yield self._told(root, trust)
 
     def starts(self) -> dict[Start, System]:
-        """Return those systems by what is decided in them."""
+        """Return these systems by the choices made in them."""
         return {Start(system.faulty, system.trust): system for system in self.roots()}
 
     def _told(self, root: System, trust: tuple[int, ...]) -> System:
@@ -75,7 +75,7 @@ class Moves:
     # -- what can happen -------------------------------------------------------------------------------------------
 
     def receivable(self, system: System, process: int) -> list[tuple[CopyName, Flying]]:
-        """Return what a process can receive next, equal copies once."""
+        """Return the copies that a process can receive next, equal copies once."""
         found: dict[int, tuple[CopyName, Flying]] = {}
         channels: set[int] = set()
         names: dict[tuple[int, int, int, str], int] = {}
@@ -121,7 +121,7 @@ class Moves:
         return steps
 
     def faults(self, system: System, process: int) -> list[Step]:
-        """Return the crash of a process and what the failure detector can tell it next."""
+        """Return the crash of a process and the possible next outputs of its failure detector."""
         if not self.crashing or system.crashed >> process & 1:
             return []
         steps = []
@@ -138,7 +138,7 @@ class Moves:
         return steps
 
     def _any_output(self, system: System, process: int) -> list[Step]:
-        """Return what the detector `any` can say: any legal set while it may change its mind, then a complete one."""
+        """Return the outputs of the detector `any`: any legal set while changes are left, then a complete one."""
         now, alive = self._trusts(system.trust[process]), self.everyone & ~system.crashed
         legal = [o for o in outputs(self.groups, system.faulty, per_group=self.setting.per_group) if o != now]
         if system.told[process] >= self.setting.changes:
@@ -324,7 +324,7 @@ class Moves:
         return Problem("progress", 0) if stuck else None
 
     def stuck(self, system: System) -> Problem | None:
-        """Judge a system in which nothing more will happen: the first thing wrong, if any."""
+        """Judge a system in which nothing more will happen; return the first violation, if any."""
         problems = [self.deadlocked(system), *(self.at_rest(system, process) for process in range(self.n))]
         return next((problem for problem in problems if problem is not None), None)
 

@@ -39,7 +39,7 @@ EXACT = frozenset({"ks", "ci-dc"})
 
 
 def default(entry: ProtocolEntry, *, crashes: int = 0, fault: str | None = None) -> frozenset[str]:
-    """Return what a protocol promises; one that promises no order is held to causal order, for it is there to fail.
+    """Return the properties that a protocol promises; one without an order is judged by causal order.
 
     A printed variant is held to what its `fault` says it breaks.
     """

@@ -28,7 +28,7 @@ SIZED = 100
 
 @dataclass
 class RandomWalk:
-    """One execution: its events, who was faulty, and what it cost."""
+    """One execution: its events, the faulty processes, and its cost."""
 
     setting: Setting
     seed: int
@@ -73,7 +73,7 @@ class RandomWalk:
         return found
 
     def __str__(self) -> str:
-        """Return what it takes to see it again."""
+        """Return the arguments that reproduce it."""
         return f"walk({self.setting}, seed={self.seed}): {render(self.events)}"
 
 

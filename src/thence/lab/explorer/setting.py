@@ -40,7 +40,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The name the explorer knows it by."""
+        """The name of the protocol in the explorer."""
         return self.protocol.name
 
     @property
@@ -119,7 +119,7 @@ class Setting:
     """the printed form of that name, if it is not in the registry"""
 
     def __post_init__(self) -> None:
-        """Refuse what the protocol cannot be given."""
+        """Reject settings that the protocol does not support."""
         if self.variant is not None and self.variant.name != self.protocol:
             raise MisuseError(f"protocol {self.protocol!r} given with the printed form {self.variant.name!r}")
         if self.destinations not in DESTINATIONS:

@@ -1,4 +1,4 @@
-"""Shrink a failure: as few messages as any execution of the setting needs, then nothing left to take away.
+"""Shrink a failure: to the fewest messages in this setting, then by removing steps one at a time.
 
 Invariant: the result breaks the same property. No execution of the setting with fewer messages breaks it (smaller
 settings were explored whole, unless the time ran out, which is said). And no single step, message or
@@ -59,7 +59,7 @@ def _size(witness: Witness) -> tuple[int, ...]:
 
 
 def shrunk(failure: Failure, properties: frozenset[str]) -> Witness:
-    """Take away what can be taken away, one thing at a time."""
+    """Remove steps one at a time while the failure remains."""
     witness = Witness(failure.setting, tuple(sorted(properties)), failure.start, failure.steps)
     again = True
     while again:
@@ -111,7 +111,7 @@ def _of(step: Step, sender: int, number: int, part: int) -> bool:
 
 
 def _renumbered(steps: tuple[Step, ...], sender: int, gone: int) -> Iterator[Step]:
-    """Yield steps without those about a message that is gone; later messages of its sender move up."""
+    """Yield the steps without those of a removed message; later messages of its sender are renumbered."""
     for step in steps:
         copy = step.copy
         if copy is None or copy.sender != sender or copy.number < gone:

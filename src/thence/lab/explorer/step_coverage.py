@@ -34,7 +34,7 @@ CITED = re.compile(r"lines? \d|(SND|RCV)\(\d|[RS]\d|PC\d", re.IGNORECASE)
 
 @dataclass
 class ProtocolStep:
-    """A line or a function that the source marks, what it says of it, and how often it was run."""
+    """A marked line or function of the source, its citation, and how often it was run."""
 
     file: str
     line: int

@@ -1,4 +1,4 @@
-"""One execution made by hand: what can happen next, in words, and what a chosen step leads to.
+"""One execution made by hand: the possible next steps in words, and the result of a chosen one.
 
 Invariant: a walk holds the system, the steps taken and the systems before them; taking a step changes it as the
 explorer would, and `back` undoes exactly that. It never chooses by itself.
@@ -36,7 +36,7 @@ def in_words(step: Step, roster: Roster) -> str:
 
 
 def flying_words(copy: Copy, roster: Roster) -> str:
-    """List what is in flight, with its destinations."""
+    """List the messages in flight, with their destinations."""
     words = _copy_words(CopyName(copy.source, copy.sender, copy.count, copy.kind), roster)
     return f"{words} to {roster.name(copy.destination)}"
 
@@ -48,7 +48,7 @@ def _copy_words(copy: CopyName, roster: Roster) -> str:
 
 
 def starts(setting: Setting) -> list[Start]:
-    """Return what can be decided before the first step, no process faulty first: one where no process may crash."""
+    """Return the choices before the first step, first that without faults; only that one where no process may crash."""
     setting.check_size()
     return sorted(Moves(setting, promised(setting)).starts(), key=lambda each: (each.faulty.bit_count(), each))
 
@@ -57,7 +57,7 @@ class Stepper:
     """An execution of a setting that a process makes step by step."""
 
     def __init__(self, setting: Setting, properties: frozenset[str] | None = None, start: Start | None = None) -> None:
-        """Begin before the first step; `start` says which processes will crash, none by default."""
+        """Begin before the first step; `start` names the processes that will crash, none by default."""
         setting.check_size()
         self.properties = properties or promised(setting)
         self.setting, self.moves = setting, Moves(setting, self.properties)
@@ -73,13 +73,13 @@ class Stepper:
         self._before: list[System] = []
 
     def choices(self) -> list[Step]:
-        """Return what can happen next; nothing after a property broke."""
+        """Return the possible next steps; none after a property broke."""
         if self.problem is not None:
             return []
         return [step for process in range(self.moves.n) for step in self.moves.steps(self.system, process)]
 
     def take(self, step: Step) -> list[str]:
-        """Take a step that is possible; say what was sent and delivered by it."""
+        """Take a possible step; return descriptions of what it sent and delivered."""
         if step not in self.choices():
             raise MisuseError(f"not possible here: {in_words(step, self.moves.roster)}")
         self._before.append(self.system)

@@ -53,8 +53,8 @@ def same_terms(before: Row, now: Row) -> None:
     for name in ("by", "columns", "key"):
         if before[name] != now[name]:
             raise MisuseError(
-                f"this checkpoint was made with {name} {_said(before[name])}, and now it is {_said(now[name])}: go on "
-                "as before, or begin with a new checkpoint"
+                f"this checkpoint was made with {name} {_said(before[name])}, and now it is {_said(now[name])}: "
+                "start the stream as before, or begin with a new checkpoint"
             )
     for name, kind in before["schema"].items():
         found = now["schema"].get(name)

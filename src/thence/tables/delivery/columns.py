@@ -50,7 +50,7 @@ class Columns:
         given = dict(columns or {})
         for name in given:
             if name not in NAMES:
-                raise MisuseError(Argument("columns"), f" names {name!r}; the contract has {', '.join(NAMES)}")
+                raise MisuseError(Argument("columns"), f" names {name!r}; the columns are {', '.join(NAMES)}")
         chosen = {
             name: spell(given.get(name, name))
             for name in ("run", "destination", "arrival", "message", "sender", "time")
@@ -60,7 +60,7 @@ class Columns:
         if by != "depends_on" and chosen["destination"] not in keys:
             raise MisuseError(
                 Argument("by", by), " needs the destination in the key: a delivered clock belongs to one destination; ",
-                Argument("columns"), " says which of yours it is",
+                Argument("columns"), " names yours",
             )  # fmt: skip
         for name in keys:
             if name in OUTPUT_COLUMNS:
@@ -87,14 +87,14 @@ class Columns:
             return MisuseError(
                 f"the table has no column {name!r}{found}", Argument(short), f" names the column of {what}"
             )
-        return MisuseError(f"the table has no column {name!r}{found}", Argument("columns"), " says other names")
+        return MisuseError(f"the table has no column {name!r}{found}", Argument("columns"), " gives other names")
 
     def lacks_causes(self, has: Iterable[str]) -> MisuseError:
         """Return the error that says one row has no column of causes, so that it is unclear whether it has causes."""
         found = ", ".join(map(str, has)) or "no column at all"
         return MisuseError(
-            f"a row has no column {self.cause!r} of causes; found: {found}. A row "
-            "without causes says null there; ", Argument("columns", {"depends_on": "..."}), " names another column",
+            f"a row has no column {self.cause!r} of causes; found: {found}. In a row "
+            "without causes it is null; ", Argument("columns", {"depends_on": "..."}), " names another column",
         )  # fmt: skip
 
     @staticmethod

@@ -56,7 +56,7 @@ class DeliveryTerms:
         if self.policy.after_seconds is not None and names.time not in present:
             raise MisuseError(
                 Argument("after_seconds"), f" needs event time in column {names.time!r}; ", Argument("columns"),
-                " says another name",
+                " gives another name",
             )  # fmt: skip
 
     def reading(self) -> Reading:

@@ -161,7 +161,7 @@ def policy_of(policy: PolicyName | Policy, **limits: Unpack[PolicyLimits]) -> Po
         return Policy(policy, **given)  # type: ignore[arg-type]
     for name, value in given.items():
         raise MisuseError(
-            f"{name}={value!r} stands beside policy={policy!r}, which has {name}={getattr(policy, name)!r}; "
+            f"{name}={value!r} was given beside policy={policy!r}, which has {name}={getattr(policy, name)!r}; "
             f"give it once: Policy(..., {name}={value!r})"
         )
     return policy

@@ -97,7 +97,9 @@ class ArrivalFiles(NamedTuple):
             if packed == ".zst":
                 raise MisuseError(f"{file} is packed by zstandard, which Spark may not read; unpack it or use gzip")
             if packed is not None and file.suffix != packed:
-                raise TraceError(f"{file} is gzipped, which Spark knows by a name that ends in .gz alone; rename it")
+                raise TraceError(
+                    f"{file} is gzipped, which Spark recognises only by a name that ends in .gz; rename it"
+                )
 
 
 def arrival_files(path: str, form: str | None = None, *, records: bool = False) -> ArrivalFiles:

@@ -78,7 +78,7 @@ def _unfit(reason: str, table: InputTable, columns: Sequence[Column]) -> MisuseE
     return MisuseError(
         f"this table is not a table of events: {reason}; the table has {has}. ",
         Argument("columns"),
-        " says other names, as in ",
+        " gives other names, as in ",
         Argument("columns", {"process": "host"}),
         without(columns, table.names),
     )

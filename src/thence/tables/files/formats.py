@@ -97,7 +97,8 @@ SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern w
 """Advice for callers that can name the format."""
 
 ELSEWHERE = (
-    "for rows that name their causes use deliver; for spans, events or changes --from otlp, cloudevents or debezium"
+    "for rows that name their causes use deliver; for spans, events or changes thence.sources, or on the command line "
+    "--from otlp, cloudevents or debezium"
 )
 """Advice for files that do not look like a recorded execution."""
 
@@ -374,7 +375,7 @@ def _local(given: str | Path) -> Path:
     if uri.scheme.lower() != "file" or uri.netloc not in ("", "localhost"):
         raise MisuseError(
             f"{given} is not on this machine; read it with Spark, spark.read.parquet({given!r}) or spark.read.json, "
-            "and hand the DataFrame to thence.spark"
+            "and pass the DataFrame to thence.spark"
         )
     return Path(unquote(given.partition(":")[2].removeprefix("//localhost").removeprefix("//")))
 
@@ -387,7 +388,9 @@ def _below(folder: Path, above: list[Path]) -> Iterator[Path]:
         if path.is_dir():
             real = path.resolve()
             if real in above:
-                raise TraceError(f"{path} is a link back to {real}, a folder it stands in; name what is to be read")
+                raise TraceError(
+                    f"{path} is a link back to {real}, a folder that contains it; name the folder to be read"
+                )
             if kind := lakehouse_format(path):
                 raise MisuseError(f"{path} is {TABLE_KINDS[kind]}, one of several things in {folder}; name it itself")
             yield from _below(path, [*above, real])

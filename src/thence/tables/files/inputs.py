@@ -370,7 +370,7 @@ def _without_view(kind: pa.DataType) -> pa.DataType:
 def _refuse_doubled(names: Sequence[str], wanted: Iterable[str]) -> None:
     for name in wanted:
         if names.count(name) > 1:
-            raise MisuseError(f"column {name!r} stands {names.count(name)} times; rename all but one")
+            raise MisuseError(f"column {name!r} is there {names.count(name)} times; rename all but one")
 
 
 def _or_null(value: Any) -> Any:

@@ -74,7 +74,7 @@ def into_database(
         write(ordered, 0)
         return None
     if checkpoint is None:
-        raise MisuseError("a stream needs checkpoint=, a folder that stays: it says what was read")
+        raise MisuseError("a stream needs checkpoint=, a permanent folder, in which Spark notes what was read")
     refuse_earlier(checkpoint)
     writer = ordered.writeStream.option("checkpointLocation", os.fspath(checkpoint))
     if trigger:

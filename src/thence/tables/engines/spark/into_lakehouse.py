@@ -107,7 +107,7 @@ def into_lakehouse(
         )
     if not ordered.isStreaming or checkpoint is None:
         raise MisuseError(
-            "into_lakehouse takes a stream, with checkpoint=, a folder that stays: it counts the positions. "
+            "into_lakehouse takes a stream, with checkpoint=, a permanent folder, in which the positions are counted. "
             "trigger={'availableNow': True} ends a stream with what is there"
         )
     refuse_earlier(checkpoint)
@@ -258,8 +258,8 @@ def _closed(spark: SparkSession, positions: str, newest: Row, since: int | str |
     follow = f"Or stop its stream, and pass since={place!r} to from_changes. " if _place_in_log(place) else ""
     raise MisuseError(
         f"into_lakehouse: another checkpoint has written {newest[SOURCE]} into {positions}, up to {place}; with what "
-        f"this one reads, changes would be lost or count twice. Go on with that checkpoint. {follow}Or delete the rows "
-        f"of {positions}, and read the source from its first record"
+        f"this one reads, changes would be lost or count twice. Continue with that checkpoint. {follow}Or delete the "
+        f"rows of {positions}, and read the source from its first record"
     )
 
 

@@ -115,7 +115,9 @@ def _check(ordered: DataFrame, mode: str, on: list[str], checkpoint: str | os.Pa
     if lacking:
         raise MisuseError(f"no column {', '.join(map(repr, lacking))} for on=; found: {', '.join(ordered.columns)}")
     if ordered.isStreaming and checkpoint is None:
-        raise MisuseError("a stream needs checkpoint=, a folder that stays: it says what is in the table already")
+        raise MisuseError(
+            "a stream needs checkpoint=, a permanent folder, in which Spark notes what is in the table already"
+        )
 
 
 def create_table(spark: SparkSession, table: str, fields: Iterable[str], format: str | None, hint: str) -> None:
