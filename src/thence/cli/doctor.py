@@ -178,7 +178,7 @@ def _spark(java: Java) -> Iterator[Check]:
     try:
         spark = start_spark(quick=True, what=f"Starting Spark on Java {java.version}")
         started = time.perf_counter()
-    except Exception as error:  # whatever Spark throws is the finding
+    except Exception as error:  # any error of Spark is the finding
         yield Check("spark session", "broken", _first_line(error), "see the log above; try another JAVA_HOME")
         return
     yield Check("spark session", "ok", f"Spark {spark.version}, started in {started - began:.1f} s")

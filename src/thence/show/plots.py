@@ -39,7 +39,7 @@ SUFFIXES = (".png", ".svg")
 COLORED = ("ks", "rst", "ci-dc", "prs", "ses", "ech", "vector clock")
 """those that have the same color in every picture"""
 GAPS = ((8, 6), (2, 4), (9, 3, 2, 3), (14, 3), (4, 7), (2, 3))
-"""lengths of dashes and of the gaps between them, in points whatever the width"""
+"""lengths of dashes and of the gaps between them, in points, for any width"""
 MARKERS = ("o", "s", "^", "D", "v", "x", "+")
 WIDEST, NARROWEST = 3.6, 1.0
 

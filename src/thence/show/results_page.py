@@ -1,6 +1,6 @@
 """One HTML page from tables, pictures and sentences: self-contained, no scripts, light and dark; and bars as SVG.
 
-*Invariant.* Whatever is given is text and is escaped, pictures excepted: those are SVG of our own making, put into the
+*Invariant.* All input is text and is escaped, pictures excepted: those are SVG of our own making, put into the
 page as data, so that their ids do not meet. The same parts give the same page, to the byte. Bars need no library; their
 colours are fixed, and a page inverts pictures in dark mode.
 """

@@ -10,7 +10,7 @@ to d and sent causally before `early`, has not been delivered at d: iff the fact
 and in the past of `early`. The updates are closed: a send copies the past of the process to the message and
 adds the message's own facts to the process; a delivery adds the message's past and facts to the process and
 removes one fact everywhere. What has been removed never comes back, so two executions with the same
-outstanding pasts are judged alike forever, whatever else they did.
+outstanding pasts are judged alike forever, regardless of the rest.
 
 The weaker guarantees differ only in what a delivery teaches: FIFO teaches nothing, two-hop teaches the
 messages that the sender had sent. `Needed` keeps, on request, the two sets behind the propagation constraints

@@ -1,7 +1,7 @@
 """Visit every distinguishable execution of a setting.
 
 Invariant: the reduced search visits, for every execution of the setting, an execution with the same local
-histories: the same steps in the same order at each process. Whatever is judged is judged alike in both,
+histories: the same steps in the same order at each process. Both are judged alike,
 because every property here reads local histories and the outcome at rest.
 
 Reduction 1, order. A *silent* step hands nothing to the network and asks for no send: only its own process
@@ -170,7 +170,7 @@ class Explorer:
     def _steps(self, system: System, process: int) -> list[Step]:
         if self.reactive or system.left:
             return self.moves.steps(system, process)
-        return []  # no process can emit any more: whatever is left to do is an ending
+        return []  # no process can emit any more: all remaining steps are endings
 
     def _take(self, system: System, step: Step) -> Move | None:
         """Take a step and note it on the path; None if it broke a property."""

@@ -4,7 +4,7 @@ Invariant: a step is a line of the protocol's own modules that ends in a comment
 cites a line of the paper (`SND(1)`, `Increment T.t`, `line 12`), or a function whose documentation begins with such a
 citation (`R9: ...`, `Lines 6-8.`); remarks begin with a small letter. What the protocol overrides is not a step of it.
 A step is covered if it was run while the exploration went on; equal moves of equal members are run once. What was never
-run was not checked, whatever the verdict says.
+run was not checked, even if the verdict is good.
 """
 
 from __future__ import annotations

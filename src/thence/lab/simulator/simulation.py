@@ -3,7 +3,7 @@
 Invariant: what happens next is the event with the smallest (time, counter); the counter grows with every event that is
 put on the heap, so equal times happen in the order of their causes and a run depends on nothing but its scenario.
 Members are driven unchanged. Copies travel from `source` to `destination`, self-addressed ones too. When nothing is
-left to happen, whatever is still held, and every send still deferred, is reported with the reason its member gives.
+left to happen, every copy still held, and every send still deferred, is reported with the reason its member gives.
 
 Sends of serialized protocols are serialized by one token per label that goes from sender to sender in no time: each
 `Sent.token` is handed to the next `send`. A crash follows `thence.core.model.faults`: the crashed process stops, what

@@ -199,5 +199,5 @@ def without(columns: Iterable[Column], found: Iterable[str]) -> str:
 
 
 def ddl(columns: Sequence[Column] = EVENT_COLUMNS, *, nullable: bool = False) -> str:
-    """Return the columns as a Spark schema string; `nullable`: whatever is required may still be null."""
+    """Return the columns as a Spark schema string; `nullable`: required columns may be null."""
     return ", ".join(f"`{c.name}` {c.type}{' NOT NULL' if c.required and not nullable else ''}" for c in columns)

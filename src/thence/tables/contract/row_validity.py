@@ -96,7 +96,7 @@ def readable(row: RowValues) -> dict[str, object]:
 
 
 def shown(value: object) -> str:
-    """Return a value as it stands in a reason: short whatever it is."""
+    """Return a value as text for a reason, cut if it is long."""
     text = f"'{value[:60]}'" if isinstance(value, str) else repr(value) if _small(value) else type(value).__name__
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= 70 else text[:67] + "..."

@@ -43,7 +43,7 @@ def _parts(text: str) -> list[str]:
 
 
 def arrow_schema(columns: Sequence[Column] = EVENT_COLUMNS, *, nullable: bool = False) -> pa.Schema:
-    """Return the columns as an Arrow schema; `nullable`: whatever is required may still be null."""
+    """Return the columns as an Arrow schema; `nullable`: required columns may be null."""
     return pa.schema([pa.field(c.name, arrow_type(c.type), nullable or not c.required) for c in columns])
 
 

@@ -12,7 +12,7 @@ in runs and labels with fewer than `ENOUGH` messages or deliveries, however long
 that still grows is the cheapest so far. Of those within `MARGIN` of the cheapest, which is noise, the first in the
 registry is taken.
 
-`NEVER` holds the protocols that are measured and not recommended whatever the trace, each with its reason. For
+`NEVER` holds the protocols that are measured and never recommended, each with its reason. For
 every other one that guarantees causal order and whose needs a trace can show, there is a trace on which it wins
 (tests/unit/costing/test_recommend.py).
 """

@@ -2,7 +2,7 @@
 
 Invariant: `wait` holds forever. `release` lets a row go once `after_rows` later rows of its key have arrived, or once
 the event time of its key has moved on by `after_seconds` since it came; the causes it goes without are named. `fail`
-raises at the same points instead, and, where the input ends, for whatever is still held. Nothing here reads a clock:
+raises at the same points instead, and, where the input ends, for rows that are still held. Nothing here reads a clock:
 the same rows give the same outcomes in a batch, in a stream and in plain Python.
 
 *Event time* never goes back. Without `max_jump` it is the greatest time so far. With it, a time more than `max_jump`

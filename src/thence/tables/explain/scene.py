@@ -91,7 +91,7 @@ def scene_of(
     verdict: str | None = None,
     origins: Mapping[RowId, Origin] | None = None,
 ) -> Scene:
-    """Return the scene of the rows of one run, whatever order they come in."""
+    """Return the scene of the rows of one run, which may come in any order."""
     good, rejected = usable(events)
     notes: list[str] = []
     try:

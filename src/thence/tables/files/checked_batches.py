@@ -27,7 +27,7 @@ from thence.tables.files.jsonl import Located
 from thence.tables.files.source import Quarantined
 
 EVENTS = arrow_schema(EVENT_COLUMNS, nullable=True)
-"""The event table, whatever its rows may lack."""
+"""The event table with all columns nullable."""
 BATCH_ROWS = 1 << 16
 """Rows of a batch at most, unless they keep their codes."""
 _STAMP = ("message", "destinations")
@@ -44,7 +44,7 @@ def located_batch(found: Sequence[Located], file: str, columns: Sequence[Column]
 
 
 def refused_batch(refused: Sequence[Quarantined], columns: Sequence[Column] = EVENT_COLUMNS) -> pa.RecordBatch:
-    """Return quarantine records, of whatever files, as a batch."""
+    """Return quarantine records, of any files, as a batch."""
     batch = located_batch(refused, "", columns)
     files = pa.array([each.file for each in refused], pa.string()).dictionary_encode()
     return batch.set_column(batch.schema.get_field_index("file"), "file", files)
@@ -130,7 +130,7 @@ def located_in(rows: pa.RecordBatch) -> Iterator[Located]:
 
 
 def located(rows: pa.RecordBatch, file: str, first: int, *, needs: bool = True) -> Iterator[Located]:
-    """Yield (row number, event) or a quarantine record for each row, of whatever types."""
+    """Yield (row number, event) or a quarantine record for each row, of any types."""
     for number, row in enumerate(_plain_rows(rows), first):
         if isinstance(row, str):
             yield Quarantined(file, number, row)

@@ -1,10 +1,10 @@
 """Files that a name stands for and their formats; and the likely format of a file that is not accepted.
 
-Invariant of names: a name that exists is that file or folder, whatever characters it has; only a name that does not
+Invariant of names: a name that exists is that file or folder, with any characters; only a name that does not
 exist is read as a glob. A folder stands for every file below it, through symbolic links too; names that begin with `.`
 or `_` are left out, as Spark does. A folder of Delta or Iceberg is one table and stands for itself. A link that leads
 back to a folder it stands in is refused by name. Each file comes once, and the files are sorted by their names,
-whatever order they were asked for in. Relative names mean the folder that the caller is in.
+in whichever order they were named. Relative names mean the folder that the caller is in.
 
 Invariant of formats: `PAR1` at the beginning is Parquet, `ARROW1` Arrow, gzip and zstandard are unpacked, whatever the
 name says. A file that looks like something we do not read (an array of JSON, UTF-16, a zip archive, a journal, ...) is

@@ -17,7 +17,7 @@ from thence.tables.files.source import BROKEN, TEXT_LIMIT
 BLOCK = 1 << 20
 """Bytes that are read at once."""
 LINE_LIMIT = 1 << 26
-"""Bytes of a line that is refused, whatever it says."""
+"""Size in bytes from which a line is refused."""
 BEGINNING = 4 * TEXT_LIMIT
 """Bytes that are kept of such a line."""
 _MARK = b"\xef\xbb\xbf"

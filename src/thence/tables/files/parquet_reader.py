@@ -3,7 +3,7 @@
 Invariant: every row comes out once: as an event, or with a reason. A file that lacks a required column, has a column of
 another type, or is not a Parquet file is set aside whole, with the column named. Damage costs the row group it is in,
 which is named with its rows. A row that is not an event is set aside alone, `line` being its number in the file, from
-1. Only the columns asked for are read and looked at; columns that are not ours never are, whatever their names.
+1. Only the columns asked for are read and looked at; other columns never are, with any names.
 """
 
 from __future__ import annotations

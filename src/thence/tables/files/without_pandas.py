@@ -1,6 +1,6 @@
 """Keep Arrow from importing pandas, which takes longer than a small audit, when it only looks whether it is there.
 
-*Invariant.* Whatever needs pandas still gets it: Arrow imports it when asked to convert to or from it. Only that it
+*Invariant.* Code that needs pandas still gets it: Arrow imports it when asked to convert to or from it. Only that it
 recognises objects of pandas by itself, in a process that has not imported pandas, is given up; so this is for commands
 that work on files, not for the library.
 """

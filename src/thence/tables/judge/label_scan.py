@@ -25,7 +25,7 @@ CLOCK_BYTES = 256 << 20
 QUEUE_CLOCKS = 5
 """What the queues of a process take in `locate`, in its clocks of 4 bytes: a value, and two places of 8 bytes."""
 ROWS_TOGETHER = 1024
-"""Labels with fewer rows are scanned together, up to about this many rows: a scan takes 1 ms, whatever its rows."""
+"""Labels with fewer rows are scanned together, up to about this many rows: a scan takes at least 1 ms."""
 
 
 @dataclass(slots=True)

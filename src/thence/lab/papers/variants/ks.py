@@ -123,7 +123,7 @@ class CiDcUnion(CiDc):
 
 
 class OneDestination(Member):
-    """A member that takes whatever it delivers as sent to itself alone."""
+    """A member that treats every delivered message as sent to itself alone."""
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         alone = Copy(copy.sender, copy.count, self.bit, copy.source, self.me, copy.stamp, copy.label)

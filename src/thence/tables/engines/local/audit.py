@@ -4,7 +4,7 @@
     with thence.audit("trace.jsonl") as result:      # files, folders, globs; a table of any kind; events
         result.verdict, result.violations
 
-Invariant. The result equals `thence.core.model.order.judge` on the rows of every run, whatever their number. Parquet
+Invariant. The result equals `thence.core.model.order.judge` on the rows of every run, for any number of rows. Parquet
 whose row groups follow one another in `order` is judged in chunks, several at a time, so that memory is bounded by the
 chunks in hand and what they leave open; all else is judged run by run from all rows.
 """

@@ -111,7 +111,7 @@ def deliver(
         filter_limit: with `remember`: how many fingerprints of a key are kept before it is an error.
         idle_seconds: streams only, processing time: a key without a new row for this long releases what it holds, with
             `policy="release"`.
-        wait_seconds: streams only, processing time: a row that was held for this long is released, whatever the policy.
+        wait_seconds: streams only, processing time: a row that was held for this long is released, under any policy.
         ttl_seconds: streams only, processing time: a key that holds nothing and gets no row for this long is forgotten.
         commands: streams only: the folder in which `give_up` and `thence give-up` write their commands.
         separator: what stands between the ids where one text names several causes.
@@ -277,7 +277,7 @@ def is_timed(ordered: DataFrame) -> bool:
 
 
 def column(name: str) -> Column:
-    """Return a column by its name, whatever signs are in it."""
+    """Return a column by its name, which may have any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 

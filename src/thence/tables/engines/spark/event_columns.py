@@ -91,7 +91,7 @@ def _apart(events: DataFrame, ours: set[str]) -> DataFrame:
 
 
 def quoted(text: str | bytes) -> str:
-    """Return a text for SQL, whatever it holds and whatever the session thinks of quotes."""
+    """Return a text as a SQL literal that is valid for any content and any setting for quotes."""
     return f"CAST(X'{(text.encode() if isinstance(text, str) else text).hex()}' AS STRING)"
 
 

@@ -48,7 +48,7 @@ def into_table(
     Args:
         ordered: what `deliver` returned.
         table: the name of the table in the catalog.
-        mode: `append` adds every row, whatever its outcome; of a stream each row once, also across crashes, of a batch
+        mode: `append` adds every row, with any outcome; of a stream each row once, also across crashes, of a batch
             again if it is written again. `merge` adds rows that have a position and are not in the table yet, so that a
             batch can be written again; rows without a position (duplicates, quarantine) are left out, `split` has them.
             It fails if the table has another message at a position: another checkpoint or batch has filled it.

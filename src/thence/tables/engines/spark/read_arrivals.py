@@ -1,6 +1,6 @@
 """Arrivals in files: JSON lines and Parquet as DataFrames, batch or stream, with the rosters they carry.
 
-Invariant: columns that are not the contract's are payload and keep whatever type they have. In JSON a stamp is base64,
+Invariant: columns that are not the contract's are payload and keep their types. In JSON a stamp is base64,
 a clock is an object; the first line may say the `roster`. Parquet that thence wrote carries its rosters as metadata. A
 line that is not a JSON object is a row with nothing but its text, in a column that a table has if there is such a line,
 and a stream always, for one may come.

@@ -27,7 +27,7 @@ NUMBERS = "__thence_numbers"
 """On the way out, beside packed rows: a number for each of `VISIT_COUNTS`, and the longest wait of a held row."""
 DRAIN, GIVE_UP = "drain", "give up"
 ALWAYS_VISITED = 0
-"""A shard that every micro-batch visits, whatever the number of shards: its head has the checkpoint's own number."""
+"""A shard that every micro-batch visits, for any number of shards: its head has the checkpoint's own number."""
 VISIT_COUNTS = (*(kind for kind in KINDS if kind != "blocked"), "held", "held_before", "state_bytes")
 MOST_ROWS = 1 << 16
 """Rows that the packing step gathers before it divides them by shard, and rows of one packed row on the way out."""

@@ -5,7 +5,7 @@ input offsets, state and output together, so that after a crash the sink shows w
 operator's give-up command comes through a source of its own, so that offsets say which micro-batch took it. No
 watermark may reach the stateful step: Spark would drop late rows before we see them.
 
-A visit of the stateful step costs milliseconds, whatever it does, so keys are grouped into shards by their hash, and
+A visit of the stateful step costs at least milliseconds, so keys are grouped into shards by their hash, and
 rows travel packed: one binary row per shard and partition on the way in, one per shard on the way out. The state of a
 shard is in `tables/delivery/shard.py`, a visit in `shard_visit.py`, Spark's interface to it in `stream_step.py`.
 """

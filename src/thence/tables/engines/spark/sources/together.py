@@ -1,7 +1,7 @@
 """The plain forms of sources in the workers: records one by one, or those of a group together.
 
 Invariant: a record gets the columns of its own arrivals, and keeps its own; moments among them stay what they are,
-whatever the zone of the session. Nothing here asks for a session: it is imported by workers too.
+in any time zone of the session. Nothing here asks for a session: it is imported by workers too.
 """
 
 from __future__ import annotations
