@@ -456,6 +456,19 @@ def test_a_second_stream_on_one_checkpoint_is_refused_before_spark_starts(
     assert "does not exist: a file, a folder or a glob" in capsys.readouterr().err
 
 
+def test_where_rows_wait_the_key_is_named_whose_rows_can_be_causes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "a", "parent": null, "team": "x"}\n{"id": "b", "parent": "a", "team": "y"}\n')
+    asked = ["deliver", str(rows), "--id", "id", "--causes", "parent", "--key", "team", "--out"]
+    assert main([*asked, str(tmp_path / "out.jsonl")]) == 0
+    assert "--key team: a cause is looked for only among the rows of the same key" in capsys.readouterr().out
+    rows.write_text('{"id": "a", "parent": null, "team": "x"}\n{"id": "b", "parent": "a", "team": "x"}\n')
+    assert main([*asked, str(tmp_path / "whole.jsonl")]) == 0
+    assert "same key" not in capsys.readouterr().out
+
+
 def test_rows_that_wait_are_grouped_by_the_cause_at_the_root(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -102,7 +102,9 @@ def test_an_unknown_verdict_leads_to_the_audit(capsys) -> None:
 
 def test_a_hint_at_columns_names_ours(capsys) -> None:
     Path("t.jsonl").write_text('{"what":"send"}\n')
-    assert "ours are run, process, index, kind, message" in said("audit", "t.jsonl", code=1, capsys=capsys)
+    assert "the expected columns are run, process, index, kind, message" in said(
+        "audit", "t.jsonl", code=1, capsys=capsys
+    )
 
 
 def test_a_page_of_a_log_is_written(capsys) -> None:

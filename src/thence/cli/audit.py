@@ -353,7 +353,7 @@ def _hints(reasons: list[str]) -> Iterator[str]:
         elif column.required:
             known = ", ".join(column.name for column in JUDGED_COLUMNS)
             named = f"--columns {column.name}=YOURS,..."
-            yield f"note: if your columns have other names, give {named}; the columns are {known}"
+            yield f"note: if your columns have other names, give {named}; the expected columns are {known}"
             how = without([column], ()) or f"; if this is not a recorded execution: {ELSEWHERE}"
             yield f"note{how.replace(';', ':', 1)}"
         else:

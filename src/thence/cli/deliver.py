@@ -205,7 +205,7 @@ def command(
         refuse_own_input(found.files if known is None else [*found.files, *_found(known, None, False).files], out)
         with sole_stream(checkpoint):
             result = _delivered(asked, choice, Streaming(checkpoint, once, files_per_batch), cores)
-    _show(result, "-" if str(out) == "-" else json_file)
+    _show(result, "-" if str(out) == "-" else json_file, asked.key)
     detail(f"delivered {choice}")
     write_json(json_file, result | {"engine": choice.engine})
     if (failure := _failure(result)) is not None and not stream:
@@ -407,7 +407,7 @@ def _waiting(session: SparkSession, out: Path, checkpoint: Path | None, key: lis
     return [row.asDict() for row in found.collect()]
 
 
-def _show(result: Row, json_file: str | None) -> None:
+def _show(result: Row, json_file: str | None, key: list[str] | None) -> None:
     to = console(json_file)
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in result["outcomes"].items())
     to.print(f"{result['rows']:,} row{'s' * (result['rows'] != 1)} in {result['out']}: {counts or 'none'}")
@@ -419,6 +419,8 @@ def _show(result: Row, json_file: str | None) -> None:
     if len(unread) > SHOWN:
         to.print(f"... and {len(unread) - SHOWN} more such lines; --json FILE names them all")
     show_waiting(result["waiting"], json_file)
+    if result["waiting"] and key:
+        to.print(f"--key {','.join(key)}: a cause is looked for only among the rows of the same key")
 
 
 def show_waiting(rows: list[Row], json_file: str | None) -> None:

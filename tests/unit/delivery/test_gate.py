@@ -264,7 +264,10 @@ def test_a_choice_that_is_none_ends_the_map() -> None:
 def test_a_row_without_the_column_of_causes_is_refused_before_anything_runs(named: dict[str, Any]) -> None:
     rows, begun = [{"id": 2, "parent": 1}, {"id": 1, "parent": None}], list[Any]()
     column = named.get("causes", "depends_on")
-    gate, sentence = Gate(**named), f"a row has no column '{column}' of causes; found: id, parent. .* says null there"
+    gate, sentence = (
+        Gate(**named),
+        f"a row has no column '{column}' of causes; found: id, parent. .* without causes it is null",
+    )
     with pytest.raises(MisuseError, match=sentence):
         list(gate.map(rows, begun.append))
     with pytest.raises(MisuseError, match=sentence), gate.turn(rows[0]):
