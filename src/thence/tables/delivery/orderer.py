@@ -18,7 +18,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from math import nan
+from math import isfinite, nan
 
 from thence.core.model.moments import seconds
 from thence.core.model.plain import Field, Fields, Json
@@ -313,6 +313,8 @@ def _check_row(row: object) -> None:
 
 def _seconds(time: Field) -> float:
     """Return an event time for a batch; NaN for none."""
+    if type(time) is float and isfinite(time):  # the usual one
+        return time
     found = seconds(time)
     return nan if found is None else found
 

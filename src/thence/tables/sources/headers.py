@@ -33,12 +33,12 @@ def read_headers(
     values = dict(headers or ())
     message, sender, causes = values.get(MESSAGE), values.get(SENDER), values.get(CAUSES)
     listed = [] if causes is None else _list(causes)
-    name = message.decode(errors="replace") if message else "{}/{}/{}".format(*where)
+    name = message.decode("utf-8", "replace") if message else "{}/{}/{}".format(*where)
     return {
         "run": None,
         "destination": destination,
         "message": None if listed is None else name,
-        "sender": None if sender is None else sender.decode(errors="replace"),
+        "sender": None if sender is None else sender.decode("utf-8", "replace"),
         "depends_on": listed or [],
         "stamp": values.get(STAMP + destination),
         "note": NO_LIST if listed is None else None,

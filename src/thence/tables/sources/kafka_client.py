@@ -138,8 +138,9 @@ def record_row(found: Found, destination: str) -> Row:
     """Return the row of a record: what its headers say, where it lies, and what it holds."""
     where = (found.topic(), found.partition(), found.offset())
     row: Row = read_headers(found.headers(), where, destination)
-    row |= dict(zip(("topic", "partition", "offset"), where, strict=True))
-    return row | {"key": found.key(), "value": found.value(), "time": found.timestamp()[1] / 1000}
+    row["topic"], row["partition"], row["offset"] = where
+    row["key"], row["value"], row["time"] = found.key(), found.value(), found.timestamp()[1] / 1000
+    return row
 
 
 def topic_partitions(consumer: Any, topics: Iterable[str]) -> dict[str, list[int]]:
