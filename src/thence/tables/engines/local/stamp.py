@@ -10,7 +10,7 @@ the causes are. Runs are independent. The rows of a run are those that `thence.s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from thence.core.model.events import Event
@@ -66,22 +66,24 @@ def stamp(
     names = roster if roster is None or isinstance(roster, Roster) else Roster(roster)
     given = trace_input(events, columns, kinds)
     if isinstance(given, InputTable):
-        return given.made(_arrow(_of_table(given, names, columns or {}, kinds or {})))
+        return given.made(_arrow(_of_table(given, names, columns, kinds)))
     if isinstance(given, FileNames):
         return _arrow(stamped(open_trace(given.names, columns=columns, kinds=kinds).events(JUDGED_COLUMNS), names))
     return stamped(given, names)
 
 
-def _of_table(
-    table: InputTable, roster: Roster | None, columns: Mapping[str, str], kinds: Mapping[str, str]
-) -> list[Row]:
-    if columns.get("kind", "kind") in table.names:
-        own = renamed(EVENT_COLUMNS, columns, kinds)
-        events, _ = input_events(table, [column for column in own if column.name in names_of(JUDGED_COLUMNS)])
-        return stamped(events, roster)
-    if not set(MESSAGES) <= set(table.names):
+def is_trace(
+    names: Collection[str], roster: object, columns: Mapping[str, str] | None, kinds: Mapping[str, str] | None
+) -> bool:
+    """Return whether a table of these columns is a trace, not messages that name their causes; refuse what is neither.
+
+    What goes with a trace alone is refused for messages.
+    """
+    if (columns or {}).get("kind", "kind") in names:
+        return True
+    if not set(MESSAGES) <= set(names):
         raise MisuseError(
-            f"columns {', '.join(table.names)}: neither a trace (run, process, index, kind, ...) nor messages with "
+            f"columns {', '.join(names)}: neither a trace (run, process, index, kind, ...) nor messages with "
             f"{', '.join(MESSAGES)}"
         )
     if roster is not None:
@@ -90,6 +92,16 @@ def _of_table(
         )
     if columns or kinds:
         raise MisuseError(f"{'columns' if columns else 'kinds'}= goes with a trace; rename the columns of messages")
+    return False
+
+
+def _of_table(
+    table: InputTable, roster: Roster | None, columns: Mapping[str, str] | None, kinds: Mapping[str, str] | None
+) -> list[Row]:
+    if is_trace(table.names, roster, columns, kinds):
+        own = renamed(EVENT_COLUMNS, columns, kinds)
+        events, _ = input_events(table, [column for column in own if column.name in names_of(JUDGED_COLUMNS)])
+        return stamped(events, roster)
     rows = table.rows if isinstance(table, DictTable) else table.arrow([*MESSAGES, "sender", "run"]).to_pylist()
     return _stamped_messages(rows)
 

@@ -18,10 +18,9 @@ from pyspark.sql import functions as F
 
 from thence.core.model.events import Event
 from thence.core.model.roster import Roster
-from thence.errors import Argument, MisuseError
 from thence.tables.contract.row_validity import event_of
 from thence.tables.contract.spark_to_arrow_types import arrow_type, ddl_of_types
-from thence.tables.engines.local.stamp import STAMPED, messages_of_run, stamped_run
+from thence.tables.engines.local.stamp import RUN, STAMPED, is_trace, messages_of_run, stamped_run
 from thence.tables.engines.spark.event_columns import in_our_names
 from thence.tables.engines.spark.workers import check_frame
 
@@ -46,28 +45,12 @@ def stamp(
         kinds: the trace's own values of `kind`, as in `{"PRODUCED": "send"}`.
     """
     check_frame(events, "stamp")
-    if (columns or kinds) and (columns or {}).get("kind", "kind") in events.columns:
+    trace = is_trace(events.columns, roster, columns, kinds)
+    if columns or kinds:
         events = in_our_names(events, columns, kinds)
-    elif columns or kinds:
-        raise MisuseError(f"{'columns' if columns else 'kinds'}= goes with a trace; rename the columns of messages")
     names = roster if roster is None or isinstance(roster, Roster) else Roster(roster)
-    has = set(events.columns)
-    table = events if "run" in has else events.withColumn("run", F.lit("run"))
-    if "kind" in has:
-        return table.groupBy("run").applyInArrow(_of_trace(names), STAMPED_DDL)
-    if {"message", "destinations", "depends_on"} <= has:
-        if roster is not None:
-            raise MisuseError(
-                Argument("roster"),
-                " goes with a trace; explicit causes stay explicit (",
-                Argument("by", "depends_on"),
-                ")",
-            )
-        return table.groupBy("run").applyInArrow(_of_causes(), STAMPED_DDL)
-    raise MisuseError(
-        f"columns {', '.join(events.columns)}: neither a trace (run, process, index, kind, ...) nor messages with "
-        "message, destinations and depends_on"
-    )
+    table = events if "run" in events.columns else events.withColumn("run", F.lit(RUN))
+    return table.groupBy("run").applyInArrow(_of_trace(names) if trace else _of_causes(), STAMPED_DDL)
 
 
 def _of_trace(roster: Roster | None) -> Callable[[pa.Table], pa.Table]:
