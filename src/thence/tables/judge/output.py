@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from thence.errors import MisuseError
+from thence.tables.contract.spark_to_arrow_types import schema_of_types
 from thence.tables.judge.proof_path import PATH_TYPE
-from thence.tables.judge.result import COLUMNS, AuditResult, ListName, RunRow, path_rows
+from thence.tables.judge.result import COLUMNS, RUN_TYPES, AuditResult, ListName, path_rows
 
 OUTPUT_BATCH = 20_000
 """Rows that are held at a time."""
@@ -26,9 +27,7 @@ def write_findings(result: AuditResult, folder: Path, *, paths: int) -> None:
     """Write all findings of a result into a new or empty folder."""
     refuse_full(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    counts = [(name, pa.int64()) for name in RunRow.__annotations__ if name not in ("run", "verdict")]
-    runs = pa.schema([("run", pa.string()), ("verdict", pa.string()), *counts])
-    _write(folder / "runs.parquet", runs, result.run_rows)
+    _write(folder / "runs.parquet", schema_of_types(RUN_TYPES), result.run_rows)
     for name in COLUMNS:
         _write(folder / f"{name}.parquet", _schema(name), _rows(result, name, paths))
 

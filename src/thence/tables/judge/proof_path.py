@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from thence.core.model.events import Event
 from thence.core.model.order import Violation
 from thence.tables.contract.numpy_types import Flags, Ints, Longs
+from thence.tables.contract.spark_to_arrow_types import arrow_type
 from thence.tables.explain.sentence import PathStep
 from thence.tables.judge.coded_rows import CodedRun, as_they_come, code
 from thence.tables.judge.label_scan import CLOCK_BYTES, ROWS_TOGETHER, LabelRows, meet, rows_by_label
@@ -33,9 +34,8 @@ from thence.tables.judge.scan import ScanColumns, slots
 from thence.tables.judge.usable_in_run import GOOD, fates
 from thence.tables.judge.whole_run import in_order
 
-PATH_TYPE = pa.list_(
-    pa.struct([("process", pa.string()), ("index", pa.int64()), ("kind", pa.string()), ("message", pa.string())])
-)
+PATH = "array<struct<process:string,index:bigint,kind:string,message:string>>"
+PATH_TYPE = arrow_type(PATH)
 FAR = np.int32(2**31 - 1)
 """Not reached by any number of messages."""
 BUFFER = 1 << 16

@@ -81,6 +81,9 @@ class RunRow(TypedDict):
     quarantined: int
 
 
+RUN_TYPES = {"run": "string", "verdict": "string"}
+RUN_TYPES |= {name: "bigint" for name in RunRow.__annotations__ if name not in RUN_TYPES}
+"""The columns of the rows of runs, and their types as Spark SQL writes them."""
 COUNTS: dict[ListName, str] = {name: name for name in COLUMNS} | {"quarantine": "quarantined"}
 """What the count of each list is called in the row of a run."""
 

@@ -19,22 +19,23 @@ from pyspark.sql import functions as F
 
 from thence.core.model.events import Event
 from thence.errors import MisuseError
+from thence.tables.contract.spark_to_arrow_types import ddl_of_types, schema_of_types
 from thence.tables.explain.sentence import PathStep
 from thence.tables.judge import findings
 from thence.tables.judge import result as base
 from thence.tables.judge.coded_rows import DELIVER, SEND
 from thence.tables.judge.normal_table import completed, events_of
-from thence.tables.judge.proof_path import PATH_TYPE, shortest_paths
+from thence.tables.judge.proof_path import PATH, shortest_paths
 from thence.tables.judge.result import (
     ABSENT,
     CALLED,
     COLUMNS,
+    RUN_TYPES,
     SORTED_BY,
     SUMS,
     TAGS,
     Findings,
     ListName,
-    RunRow,
     ViolationKey,
     key_of,
     path_rows,
@@ -46,16 +47,13 @@ ONE_JOB_ROWS = 50_000
 """Up to this many findings are collected by one job."""
 ROWS_AT_A_TIME = 20_000
 """Rows of a longer list that are brought here at a time, about."""
-_NUMBERS = [name for name in RunRow.__annotations__ if name not in ("run", "verdict")]
-VERDICTS_DDL = ", ".join(["run string", "verdict string", *(f"{name} bigint" for name in _NUMBERS)])
-RUNS = pa.schema([("run", pa.string()), ("verdict", pa.string()), *((name, pa.int64()) for name in _NUMBERS)])
+VERDICTS_DDL, RUNS = ddl_of_types(RUN_TYPES), schema_of_types(RUN_TYPES)
 """One row per run, as Spark and Arrow call its columns."""
-STEP = "struct<process:string,index:bigint,kind:string,message:string>"
-PROOFS_DDL = f"run string, destination string, early string, missing string, path array<{STEP}>"
 KEY = ("run", "destination", "early", "missing")
+_PROOFS = dict.fromkeys(KEY, "string") | {"path": PATH}
+PROOFS_DDL, PROOFS_SCHEMA = ddl_of_types(_PROOFS), schema_of_types(_PROOFS)
 WINDOWS = 200
 """This many violations of a run are looked up one by one; for more, all rows from the first to the last are taken."""
-PROOFS_SCHEMA = pa.schema([*((name, pa.string()) for name in KEY), ("path", PATH_TYPE)])
 
 
 def paths(frame: DataFrame, violations: DataFrame, windowed: set[str]) -> DataFrame:

@@ -19,13 +19,13 @@ from pyspark.sql import functions as F
 from thence.core.model.events import Event
 from thence.core.model.roster import Roster
 from thence.tables.contract.row_validity import event_of
-from thence.tables.contract.spark_to_arrow_types import arrow_type, ddl_of_types
+from thence.tables.contract.spark_to_arrow_types import ddl_of_types, schema_of_types
 from thence.tables.engines.local.stamp import RUN, STAMPED, is_trace, messages_of_run, stamped_run
 from thence.tables.engines.spark.event_columns import in_our_names
 from thence.tables.engines.spark.workers import check_frame
 
 STAMPED_DDL = ddl_of_types(STAMPED)
-_ARROW = pa.schema([(name, arrow_type(kind)) for name, kind in STAMPED.items()])
+_ARROW = schema_of_types(STAMPED)
 
 
 def stamp(

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructType
 
 from thence.core.model.plain import Field, Fields, Row
 from thence.errors import MisuseError
+from thence.tables.engines.spark.arrow_to_spark_types import struct_of
 from thence.tables.engines.spark.sources.kafka import arrival
 from thence.tables.engines.spark.sources.together import ARRIVAL, beside, need_column, one_by_one, plain_value
 from thence.tables.sources import Record, from_change
@@ -33,7 +34,7 @@ from thence.tables.sources.keyed import foreign_keys_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ADDED = StructType([*ARRIVAL.fields, StructField("transaction", StringType())])
+ADDED = StructType([*ARRIVAL.fields, *struct_of({"transaction": "string"})])
 _PLACE = ("topic", "partition", "offset")
 _READ = ("value", "key", *_PLACE)
 _SERVER = "__thence_server"

@@ -11,22 +11,16 @@ from typing import Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from thence.core.model.plain import Fields
 from thence.errors import MisuseError
+from thence.tables.engines.spark.arrow_to_spark_types import struct_of
 from thence.tables.engines.spark.deliver import column
 from thence.tables.engines.spark.sources.together import ARRIVAL, need_column, one_by_one
 from thence.tables.sources.otlp import from_spans as plain
 
-SPAN = StructType(
-    [
-        *ARRIVAL.fields,
-        StructField("name", StringType()),
-        StructField("trace", StringType()),
-        StructField("links", ArrayType(StringType())),
-    ]
-)
+SPAN = StructType([*ARRIVAL.fields, *struct_of({"name": "string", "trace": "string", "links": "array<string>"})])
 
 
 def from_spans(

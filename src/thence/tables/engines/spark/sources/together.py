@@ -11,27 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, StructType
 
 from thence.core.model.plain import Field
 from thence.errors import MisuseError
+from thence.tables.engines.spark.arrow_to_spark_types import struct_of
 from thence.tables.sources.arrival import Arrival
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ARRIVAL = StructType(
-    [
-        StructField("run", StringType()),
-        StructField("destination", StringType()),
-        StructField("message", StringType()),
-        StructField("sender", StringType()),
-        StructField("time", DoubleType()),
-        StructField("depends_on", ArrayType(StringType())),
-        StructField("kind", StringType()),
-        StructField("note", StringType()),
-    ]
-)
+ARRIVAL = struct_of({
+    "run": "string", "destination": "string", "message": "string", "sender": "string", "time": "double",
+    "depends_on": "array<string>", "kind": "string", "note": "string",
+})  # fmt: skip
 """The columns of `thence.tables.sources.arrival.Arrival`."""
 
 
