@@ -93,8 +93,10 @@ def tables() -> str:
     def typed(columns: Iterable[object]) -> Iterable[tuple[object, ...]]:
         for column in columns:
             name, kind, required, meaning = (getattr(column, of) for of in ("name", "type", "required", "meaning"))
-            spaced = kind.replace(":", ": ").replace(",", ", ")  # so that a long type breaks over lines
-            yield f"`{name}`", f"`{spaced}`", "yes" if required else "", meaning
+            broken = (
+                kind.replace(",", ",` `") if len(kind) > 30 else kind
+            )  # a browser breaks no line within code in a table
+            yield f"`{name}`", f"`{broken}`", "yes" if required else "", meaning
 
     heads = ("column", "type", "required", "meaning")
     arrivals = [*ARRIVAL_COLUMNS, *CAUSE_COLUMNS.values()]

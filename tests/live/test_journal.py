@@ -114,7 +114,7 @@ def test_rows_that_set_something_else_free_are_refused(folder: Path, monkeypatch
         return seal(self, step)
 
     monkeypatch.setattr(Core, "seal", other)
-    with pytest.raises(JournalError, match=r"input 1 .send. does not set free today what it set free"):
+    with pytest.raises(JournalError, match=r"input 1 .send. has other effects when it is replayed"):
         world.start(0)
 
 

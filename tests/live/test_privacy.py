@@ -86,7 +86,7 @@ def test_strangers_are_few_and_keep_no_peer_out(
                 made.close()
 
     run(go())
-    assert 1 <= sum("64 connections have not said who they are" in line for line in warnings(caplog)) <= 2
+    assert 1 <= sum("64 connections are unidentified" in line for line in warnings(caplog)) <= 2
 
 
 def test_silent_connections_with_one_certificate_keep_no_peer_out(
@@ -122,7 +122,7 @@ def test_a_connection_has_so_many_seconds_in_all(folder: Path, caplog: pytest.Lo
             assert not b.transport._listener.strangers
 
     run(go())
-    assert any("did not say its first words in time" in line for line in warnings(caplog))
+    assert any("did not identify itself in time" in line for line in warnings(caplog))
 
 
 def test_a_failed_handshake_is_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -71,7 +71,7 @@ def test_sizes_are_the_measured_ones() -> None:
 
 
 def test_bytes_of_state_are_the_measured_ones() -> None:
-    page = " ".join((ROOT / "docs" / "how-to" / "stream.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "how-to" / "operate-stream.md").read_text().split())
     said = re.search(
         r"takes (\d+) bytes of memory and (\d+) of the state store, a fingerprint of one (\d+) and (\d+), "
         r"a held row of 175 characters (\d+) and (\d+), and a key (\d+) and (\d+)",

@@ -79,8 +79,8 @@ def refuse_unreadable(checkpoint: str) -> None:
     strange = sorted({sign for sign in whole_path if sign.isascii() and not sign.isalnum() and sign not in READABLE})
     if strange:
         raise MisuseError(
-            f"Spark's reader of states finds none in {whole_path!r}, which has {' '.join(map(repr, strange))} in it: a "
-            f"checkpoint folder of letters, digits and {READABLE} can be looked into; rename this one while its "
+            f"Spark's reader of states finds none in {whole_path!r}, which has {' '.join(map(repr, strange))} in it: "
+            f"only checkpoint folders of letters, digits and {READABLE} can be read; rename this one while its "
             "stream is stopped"
         )
 
