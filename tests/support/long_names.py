@@ -57,7 +57,7 @@ def _dead_letter(engine: sa.Engine, source: str) -> None:
 
 def _micro_batches(engine: sa.Engine, source: str, place: int) -> None:
     """Write one transaction over two micro-batches; it is kept in the target between them."""
-    name, topic = LONG + str(place), f"{source}.transaction"
+    name, topic = f"{LONG}{place} in micro-batches", f"{source}.transaction"
     change = {"op": "c", "source": {"table": "item", "name": source}, "after": {"id": 1000 * place + 500, "note": ""},
               "transaction": {"id": name, "total_order": 1}}  # fmt: skip
     records = [

@@ -83,6 +83,8 @@ class Positions:
 
     def claim(self, connection: sa.Connection, unit: WholeTransaction) -> bool:
         """Note that the target has a transaction from now on; False if it has it already."""
+        if self._has_by_other_order(connection, unit):
+            return False
         place = _place(unit)
         if place is not None:
             return self._advance(connection, unit, place)
@@ -92,7 +94,17 @@ class Positions:
         """Return whether the target has a transaction."""
         place = _place(unit)
         found = self._found(connection, unit.source, _name(unit) if place is None else place.log)
-        return found is not None and (place is None or found.reaches(unit, place))
+        there = found is not None and (place is None or found.reaches(unit, place))
+        return there or self._has_by_other_order(connection, unit)
+
+    def _has_by_other_order(self, connection: sa.Connection, unit: WholeTransaction) -> bool:
+        """Return whether the target has a transaction from an earlier run that read with another `order`."""
+        if unit.kind != "transaction" or unit.place is None:
+            return False
+        if unit.order == "commit":
+            return self._found(connection, unit.source, _name(unit)) is not None
+        found = self._found(connection, unit.source, unit.place.log)
+        return found is not None and found.reaches(unit, unit.place)
 
     def _found(self, connection: sa.Connection, source: str, log: str) -> _Reached | None:
         return next(iter(self._reached(connection, source, log)), None)
