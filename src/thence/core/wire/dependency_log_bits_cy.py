@@ -1,6 +1,7 @@
 # cython: wraparound=False, initializedcheck=False, cdivision=True
 # wraparound: no index is negative. Words, positions and entries are plain memory: a position is below the roster's
 # size, and `_grown` makes place for entries before they are read. `BitReader` reads bytes, with bounds checks.
+# boundscheck: off in `_lowest`, where a number below 64 is looked up in a table of 64.
 # initializedcheck: no view is used before it is set.
 # cdivision: no dividend is negative, and `_width` divides by a count above 0.
 # mypy: disable-error-code="attr-defined,name-defined,valid-type,misc,no-redef,type-arg,index,assignment,no-any-return"
