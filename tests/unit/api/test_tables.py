@@ -464,6 +464,29 @@ def test_empty_json_lines_are_a_table_without_rows(by: Any, text: str, tmp_path:
         ]
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([1577836800000000001, 1578528000000000001], pa.timestamp("ns")),
+        pa.array([1577836800, 1578528000], pa.timestamp("s", "Asia/Kolkata")),
+        pa.array([dt.date(2020, 1, 1), dt.date(2020, 1, 9)], pa.date32()),
+        pa.array([dt.date(2020, 1, 1), dt.date(2020, 1, 9)], pa.date64()),
+        pa.array(["2020-01-01", "2020-01-09"]).dictionary_encode(),
+    ],
+    ids=lambda times: str(times.type),
+)
+def test_event_times_in_every_form_that_tables_have(times: pa.Array) -> None:
+    table = pa.table({"id": [2, 1], "causes": pa.array([5, None], pa.int64()), "time": times})
+    for rows in (table, table.to_pandas(), table.to_pylist()):
+        found = thence.deliver(rows, id="id", causes="causes", policy="release", after_seconds=8 * 86_400)
+        outcomes = list(found["outcome"]) if isinstance(rows, pd.DataFrame) else None
+        outcomes = outcomes or [row["outcome"] for row in (found.to_pylist() if rows is table else found)]
+        assert outcomes == ["delivered", "released"]
+    names = {"message": "id", "depends_on": "causes"}
+    orderer = thence.Orderer(by="depends_on", columns=names, key=[], policy="release", after_seconds=8 * 86_400)
+    assert [row["outcome"] for row in orderer.deliver(table.to_pylist())] == ["delivered", "released"]
+
+
 def test_nothing_is_not_causal() -> None:
     assert not thence.cost([]).causal
     assert thence.audit([]).verdict == "unknown"

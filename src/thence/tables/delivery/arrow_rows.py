@@ -410,12 +410,16 @@ def joined(rows: pa.RecordBatch, columns: Sequence[pa.Array]) -> pa.RecordBatch:
 
 def _seconds(column: pa.Array) -> Floats:
     """Return event times as seconds; NaN where there is none."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         times = [seconds(text) for text in column.to_pylist()]
         return np.array([np.nan if time is None else time for time in times])
     if pa.types.is_timestamp(kind):
-        micros = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+        micros = column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
         values = pc.divide(micros.cast(pa.float64()), 1e6).to_numpy(zero_copy_only=False)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
