@@ -55,7 +55,7 @@ class ClockReceiver(Receiver):
         self.needs, self.gives, self.pairwise = needs, gives, pairwise
         self.delivered = [0] * self.size
         self.held: dict[int, tuple[Copy, Needs]] = {}
-        """by arrival: a copy and those of its needs that were not met when it was last looked at"""
+        """by arrival: a copy and those of its needs that were not met when it was first looked at"""
         self.arrivals = 0
         self._keys: set[tuple[int, int]] = set()
         self._watch: Watches = {}

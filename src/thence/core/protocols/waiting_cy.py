@@ -40,28 +40,43 @@ def unmet(needs: Any, delivered: list) -> list:
     return found
 
 
-def watch(watches: dict, need: tuple, ticket: Any) -> None:
+@cython.cfunc
+def first_unmet(needs: list, delivered: list) -> Any:
+    """Return the first need that is not met, None if all are: most of what is woken waits for something else still."""
+    need: tuple
+    sender: cython.Py_ssize_t
+    number: cython.longlong
+    reached: cython.longlong
+    for need in needs:
+        sender = need[0]
+        number = need[1]
+        reached = delivered[sender]
+        if reached < number:
+            return need
+    return None
+
+
+@cython.ccall
+def watch(watches: dict, need: tuple, ticket: Any) -> object:
     """Let what is held under a ticket watch a need."""
     heappush(watches.setdefault(need[0], []), (need[1], ticket))
+    return None
 
 
 def wake(sender: Any, watches: dict, delivered: list, held: dict, ready: list) -> None:
     """Put the tickets that a delivery of `sender` set free on the heap `ready`; the others watch their next need.
 
-    `held` has under each ticket a copy and the needs that were not met when it was last looked at.
+    `held` has under each ticket a copy and the needs that were not met when it was first looked at.
     """
     watching: list = watches[sender]
     now: Any = delivered[sender]
     ticket: Any
-    left: list
     while watching and watching[0][0] <= now:
         ticket = heappop(watching)[1]
-        copy, needs = held[ticket]
-        left = unmet(needs, delivered)
-        if left:
-            held[ticket] = (copy, left)
-            watch(watches, left[0], ticket)
-        else:
+        need = first_unmet(held[ticket][1], delivered)
+        if need is None:
             heappush(ready, ticket)
+        else:
+            watch(watches, need, ticket)
     if not watching:
         del watches[sender]

@@ -35,7 +35,7 @@ from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
 from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
 from thence.tables.delivery.reading import Read
 from thence.tables.delivery.reading_cy import EXACT, id_text, read_clock, read_explicit
-from thence.tables.delivery.stamp_column import StampedRows
+from thence.tables.delivery.stamp_column import StampedRows, codes_of
 
 Floats = NDArray[np.float64]
 OUTPUT: dict[str, pa.DataType] = {name: arrow_type(kind) for name, kind in OUTPUT_COLUMNS.items()}
@@ -227,12 +227,6 @@ def _whole(message: pa.Array, causes: pa.Array) -> tuple[Lexicon, Ints] | None:
     return WholeNumbers(first, last - first + 1), codes
 
 
-def _codes(indices: pa.Array) -> Ints:
-    """Return numbers, -1 for null; compiled loops take writable buffers alone."""
-    filled = indices.fill_null(-1) if indices.null_count else indices
-    return np.array(filled.to_numpy(zero_copy_only=False), np.int32)
-
-
 def id_texts(ids: pa.Array) -> pa.Array:
     """Return ids as the texts that they are compared by."""
     if _is_text(ids.type) or pa.types.is_integer(ids.type) or pa.types.is_null(ids.type):
@@ -273,7 +267,7 @@ def _clocks(sender: pa.Array, clock: pa.Array) -> CodedRows:
     places = {name: place for place, name in enumerate(names)}
     coded = sender.dictionary_encode()
     known = np.array([places.get(name, -1) for name in coded.dictionary.to_pylist()] + [-1], np.int32)
-    own = known[_codes(coded.indices)]
+    own = known[codes_of(coded.indices)]
     if clock.null_count:
         own[~clock.is_valid().to_numpy(zero_copy_only=False)] = -1
     return coded_clocks(Lexicon(names), own, starts, codes, counts, alone)
@@ -320,7 +314,7 @@ def _flat_clocks(column: pa.Array) -> tuple[Ints, list[Field], Ints, Longs] | No
     names = column.keys.slice(first, length).dictionary_encode()
     if counts.null_count or pa.types.is_nested(names.type.value_type):
         return None
-    return starts - starts[0], names.dictionary.to_pylist(), _codes(names.indices), np.array(counts, np.int64)
+    return starts - starts[0], names.dictionary.to_pylist(), codes_of(names.indices), np.array(counts, np.int64)
 
 
 def times_in(batch: pa.RecordBatch, columns: Columns) -> Floats | None:

@@ -230,21 +230,19 @@ class ManyKeys:
                 self._hold(rows, spans, going, np.arange(len(rows)))
             return None
         out = leaving(outcomes)
-        number, came, start, counts = np.array(going, np.int64).reshape(-1, 4).T
-        places = out.tickets + np.repeat(start - came - 1, counts)
-        old = np.flatnonzero(out.tickets <= np.repeat(came, counts))
+        places, old, ascending = outcomes.places(going, len(rows))
         if len(places) - len(old) < len(rows):
-            here = np.ones(len(rows), bool)
-            here[np.delete(places, old)] = False
-            self._hold(rows, spans, going, np.flatnonzero(here))
+            here = np.ones(len(rows) + len(old), bool)
+            here[places] = False
+            self._hold(rows, spans, going, np.flatnonzero(here[: len(rows)]))
         picked = rows
         if len(old):
-            ids = row_ids(np.repeat(number, counts)[old], out.tickets[old])
+            numbers = np.repeat([each.number for each in going], [each.left for each in going])
+            ids = row_ids(numbers[old], out.tickets[old])
             self._note(ids)
             picked = pa.concat_batches([rows, self.held.pop(ids)])
-            places[old] = len(rows) + np.arange(len(old))
-        if len(places) != len(picked) or bool((places[1:] < places[:-1]).any()):
-            picked = picked.take(pa.array(places))
+        if len(places) != len(picked) or not ascending:
+            picked = picked.take(pa.array(np.asarray(places)))
         return joined(picked, out.columns)
 
     def _note(self, ids: Longs) -> None:

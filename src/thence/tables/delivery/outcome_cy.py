@@ -159,6 +159,37 @@ class Outcomes:
             made.blocker = self.blocker.get(place)
         return made
 
+    def places(self, going: list, rows: cython.Py_ssize_t) -> tuple:
+        """Return where the rows that left stand in a batch, which of them were held before, and whether places ascend.
+
+        `going`: of each key in turn its number, how many rows had come before the batch, where its rows begin there, and
+        how many left. Rows that were held before have places behind the `rows` of the batch.
+        """
+        at: cython.Py_ssize_t = 0
+        end: cython.Py_ssize_t = 0
+        old: cython.Py_ssize_t = 0
+        came: cython.longlong
+        ahead: cython.longlong
+        last: cython.longlong = -1
+        ascending: cython.bint = True
+        places = array("q", bytes(8 * self.count))
+        held = array("q", bytes(8 * self.count))
+        place: cython.longlong[::1] = memoryview(places)
+        before: cython.longlong[::1] = memoryview(held)
+        for key in going:
+            came, ahead, end = key[1], key[2] - key[1] - 1, end + key[3]
+            for at in range(at, end):
+                if self.ticket[at] > came:
+                    place[at] = self.ticket[at] + ahead
+                else:
+                    place[at] = rows + old
+                    before[old] = at
+                    old += 1
+                ascending = ascending and place[at] > last
+                last = place[at]
+            at = end
+        return places, held[:old], ascending
+
     def listed(self) -> list:
         """Return the outcomes one by one."""
         return [self.outcome(place) for place in range(self.count)]

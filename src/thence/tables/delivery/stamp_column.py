@@ -58,8 +58,14 @@ def _positions(roster: Roster, names: pa.Array) -> Ints:
         return np.full(len(names), -1, np.int32)
     coded = names.dictionary_encode()
     known = [roster.position(name) if name in roster else -1 for name in coded.dictionary.to_pylist()]
-    found: Ints = np.array([*known, -1], np.int32)[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    found: Ints = np.array([*known, -1], np.int32)[codes_of(coded.indices)]
     return found
+
+
+def codes_of(indices: pa.Array) -> Ints:
+    """Return the numbers of a dictionary, -1 for null; compiled loops take writable buffers alone."""
+    filled = indices.fill_null(-1) if indices.null_count else indices
+    return np.array(filled.to_numpy(zero_copy_only=False), np.int32)
 
 
 def _buffers(column: pa.Array) -> tuple[object, object]:

@@ -59,7 +59,7 @@ def deliver_table(
     if known is not None:
         arrival = [KNOWN, *arrival]
     starts = np.zeros(1, np.int64)
-    if names.key or arrival:
+    if (names.key or arrival) and len(table) > 1:
         key = [table.column(name) for name in names.key] or [pa.nulls(len(table))]
         parted = by_key(table, key, arrival, lambda firsts: np.arange(len(firsts)))
         table, starts = parted.rows, np.array(parted.starts[:-1], np.int64)
