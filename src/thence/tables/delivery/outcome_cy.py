@@ -162,11 +162,11 @@ class Outcomes:
     def places(self, going: list, rows: cython.Py_ssize_t) -> tuple:
         """Return where the rows that left stand in a batch, which of them were held before, and whether places ascend.
 
-        `going`: of each key in turn its number, how many rows had come before the batch, where its rows begin there, and
-        how many left. Rows that were held before have places behind the `rows` of the batch.
+        `going`: of each key in turn its number, how many rows had come before the batch, where its rows begin there,
+        and how many left. Rows that were held before have places behind the `rows` of the batch.
         """
-        at: cython.Py_ssize_t = 0
-        end: cython.Py_ssize_t = 0
+        at: cython.Py_ssize_t
+        first: cython.Py_ssize_t = 0
         old: cython.Py_ssize_t = 0
         came: cython.longlong
         ahead: cython.longlong
@@ -177,8 +177,8 @@ class Outcomes:
         place: cython.longlong[::1] = memoryview(places)
         before: cython.longlong[::1] = memoryview(held)
         for key in going:
-            came, ahead, end = key[1], key[2] - key[1] - 1, end + key[3]
-            for at in range(at, end):
+            came, ahead = key[1], key[2] - key[1] - 1
+            for at in range(first, first + key[3]):
                 if self.ticket[at] > came:
                     place[at] = self.ticket[at] + ahead
                 else:
@@ -187,7 +187,7 @@ class Outcomes:
                     old += 1
                 ascending = ascending and place[at] > last
                 last = place[at]
-            at = end
+            first += key[3]
         return places, held[:old], ascending
 
     def listed(self) -> list:
