@@ -149,10 +149,12 @@ $(INSTALLED): $(READY) pyproject.toml
 	@touch $@
 
 # Modules whose names end in _cy are compiled where they lie. Without a C compiler they stay plain Python: slower, same answers.
+# The mark has the time when this began: what is edited meanwhile is compiled the next time.
 $(COMPILED): $(INSTALLED) setup.py $(shell find src -name '*_cy.py' -o -name '*_cy.pxd')
 	@find src -name '*_cy.*.so' | while read -r so; do [ "$$so" -nt "$${so%%.*}.py" ] || rm -f "$$so"; done
+	@touch $@.begun
 	$(BIN)/python setup.py --quiet build_ext --inplace
-	@touch $@
+	@mv $@.begun $@
 
 # The copy has no compiled modules beside its sources, so Python imports the sources themselves.
 uncompiled: install ## the fast tests on uncompiled modules
