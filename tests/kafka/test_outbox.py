@@ -289,3 +289,39 @@ def test_what_is_missing_is_said(server: Postgres) -> None:
             OutboxReader(one, preset="other")
         with pytest.raises(MisuseError, match="no table"):
             OutboxReader(one)
+
+
+def test_a_writer_of_an_inheriting_table_is_waited_for(server: Postgres) -> None:
+    make(server, "parent")
+    server.psql("drop table if exists child; create table child () inherits (parent);")
+    reader = OutboxReader(connect(server), "parent")
+    with connect(server, autocommit=False) as writer:
+        writer.execute("insert into child (payload) values ('first')")
+        server.psql("insert into parent (payload) values ('second')")
+        assert [reader.poll() for _ in range(3)] == [[], [], []]
+        writer.commit()
+    assert [row["payload"] for row in reader.poll()] == ["first", "second"]
+
+
+def test_a_view_is_refused_because_its_writers_lock_another_table(server: Postgres) -> None:
+    make(server, "base")
+    server.psql(
+        "drop view if exists seen; create view seen as select * from base;"
+        "alter view seen alter position set default nextval('base_position_seq');"
+    )
+    with pytest.raises(MisuseError, match="seen is a view or a foreign table"):
+        OutboxReader(connect(server), "seen")
+    server.psql("insert into base (payload) values ('first')")
+    assert [row["payload"] for row in OutboxReader(connect(server), "seen", numbers="client").poll()] == ["first"]
+
+
+def test_numbers_with_a_step_begin_at_the_start_of_the_sequence(server: Postgres) -> None:
+    make(server, "stepped", "position bigint generated always as identity (start 1 increment 10) primary key")
+    with connect(server) as one, connect(server, autocommit=False) as slow:
+        reader = OutboxReader(one, "stepped")
+        slow.execute("insert into stepped (payload) values ('a')")
+        server.psql("insert into stepped (payload) values ('b')")
+        assert poll(reader) == []
+        slow.commit()
+        assert poll(reader) == ["a", "b"]
+        assert reader.position == 11

@@ -29,8 +29,9 @@ WRITING = "'RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'Access
 PREPARED = "-1/"
 """how the virtual id of a prepared transaction begins in old servers and after a restart: not that of its writer"""
 SEQUENCE = """
-select s.seqcache, s.seqincrement, s.seqcycle
+select s.seqcache, s.seqincrement, s.seqcycle, s.seqstart, c.relkind in ('r', 'p')
 from pg_attribute a
+join pg_class c on c.oid = a.attrelid
 left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
 left join pg_depend p on
     (p.classid = 'pg_attrdef'::regclass and p.objid = d.oid and p.refclassid = 'pg_class'::regclass)
@@ -43,8 +44,10 @@ order by s.seqrelid nulls last limit 1
 HOLES = 200
 """holes that one statement asks for"""
 LOCKS = f"""
+with recursive written(id) as (
+    select %s::regclass::oid union select inhrelid from pg_inherits join written on inhparent = written.id)
 select virtualtransaction, coalesce(bool_or(granted and mode in ({WRITING}) and relation in (
-    select %s::regclass::oid union select relid::oid from pg_partition_tree(%s::regclass))), false)
+    select id from written)), false)
 from pg_locks where pid is distinct from pg_backend_pid() group by virtualtransaction
 """
 
@@ -162,7 +165,7 @@ class OutboxReader:
 
     def _prove(self, gaps: list[tuple[int, int]]) -> None:
         """Look for holes that are filled or proved to be lost."""
-        locks = dict(self._run(LOCKS, [self.table, self.table]))
+        locks = dict(self._run(LOCKS, [self.table]))
         prepared = {each for each, writes in locks.items() if each.startswith(PREPARED) and writes}
         holes = list[Hole]()
         for hole in self._holes:
@@ -222,8 +225,13 @@ class OutboxReader:
         found = self._run(SEQUENCE, [self.table, self.sequence])
         if not found:
             raise MisuseError(f"table {self.table} has no column {self.sequence!r}; pass sequence=")
-        cache, step, cycle = found[0]
+        cache, step, cycle, start, is_table = found[0]
         where = f"{self.table}.{self.sequence}"
+        if not is_table and numbers != "client":
+            raise MisuseError(
+                f"{self.table} is a view or a foreign table, and its writers lock another one; name that, or declare "
+                "numbers='client'"
+            )
         if cache is None:
             if numbers is None or numbers == "insert":
                 raise MisuseError(
@@ -238,6 +246,8 @@ class OutboxReader:
                 f"the sequence of {where} has CACHE {cache}: a session draws numbers before it uses them, so no "
                 "hole can be proved lost. Declare numbers='client', or ALTER SEQUENCE ... CACHE 1 and restart sessions"
             )
+        if self._top == 0:  # before the first number: 1 and a step of 10 give 1, 11, 21
+            self._top = self.position = -(-start % step)
         return numbers or "insert", step
 
     def _fetch(self, where: str, limit: int | None = None) -> list[Row]:
