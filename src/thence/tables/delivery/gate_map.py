@@ -317,13 +317,17 @@ class Map:
                 yield each
         finally:
             self._close()
-            while not events.empty():
-                event = events.get_nowait()
-                if isinstance(event, Ended):
-                    self._take(event)
-            for task in tasks:  # each reports its own end, also where this generator is cancelled once more
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._settle(events, tasks)
+
+    async def _settle(self, events: asyncio.Queue[Any], tasks: set[asyncio.Task[None]]) -> None:
+        """Take the ends that were reported, then cancel all tasks and wait for them."""
+        while not events.empty():
+            event = events.get_nowait()
+            if isinstance(event, Ended):
+                self._take(event)
+        for task in tasks:  # each reports its own end, also where the generator is cancelled once more
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _cancelled(self, entry: GateEntry) -> None:
         """Take back a row whose task was cancelled before its first step: its handler has not begun."""
