@@ -58,8 +58,14 @@ def kept(batches: int, *, hole: bool) -> list[int]:
 
 
 def test_a_key_does_not_grow_with_rows() -> None:
-    sizes = kept(20, hole=False)
-    assert max(sizes[10:]) <= max(sizes[:10]) + 20_000, sizes
+    # Other threads of the process allocate too, now and then: growth with rows is there in each of three runs.
+    grown = []
+    for _ in range(3):
+        sizes = kept(20, hole=False)
+        grown.append(max(sizes[10:]) - max(sizes[:10]))
+        if grown[-1] <= 20_000:
+            return
+    raise AssertionError(grown)
 
 
 def test_a_key_grows_with_held_rows() -> None:
