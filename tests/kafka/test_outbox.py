@@ -325,3 +325,124 @@ def test_numbers_with_a_step_begin_at_the_start_of_the_sequence(server: Postgres
         slow.commit()
         assert poll(reader) == ["a", "b"]
         assert reader.position == 11
+
+
+class Interrupted:
+    """A connection whose statements fail at chosen places, counted from 1."""
+
+    autocommit = True
+
+    def __init__(self, connection: Any) -> None:
+        self.connection, self.left = connection, 0
+
+    def cursor(self) -> Any:
+        return self
+
+    def execute(self, statement: str, parameters: Any = None) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise TimeoutError("canceling statement due to statement timeout")
+        self.found = self.connection.execute(statement, parameters)
+        self.description = self.found.description
+
+    def fetchall(self) -> Any:
+        return self.found.fetchall()
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_poll_that_fails_in_the_middle_forgets_no_hole(server: Postgres, failing: int) -> None:
+    make(server, "interrupted")
+    with connect(server) as one, connect(server, autocommit=False) as slow, connect(server) as fast:
+        connection = Interrupted(one)
+        reader = OutboxReader(connection, "interrupted")
+        slow.execute("insert into interrupted (payload) values ('a')")
+        fast.execute("insert into interrupted (payload) values ('b')")
+        for _ in range(2):  # when the hole is found, and when it is looked at again
+            connection.left = failing
+            with pytest.raises(TimeoutError):
+                reader.poll()
+            assert poll(reader) == []
+        slow.commit()
+        assert poll(reader) == ["a", "b"]
+
+
+def test_a_writer_of_the_whole_is_waited_for_by_a_reader_of_a_partition(server: Postgres) -> None:
+    """The other writer holds the lock of the whole alone while the hole is seen."""
+    server.psql(
+        "create function wait() returns text language plpgsql as "
+        "$$ begin perform pg_advisory_xact_lock(7); return 'a'; end $$;"
+        "create table wide (position bigserial, payload text default wait()) partition by range (position);"
+        "create table narrow partition of wide for values from (1) to (100);"
+    )
+    with connect(server) as one, connect(server) as slow, connect(server, autocommit=False) as lock:
+        reader = OutboxReader(one, "narrow")
+        lock.execute("select pg_advisory_xact_lock(7)")
+        writer = threading.Thread(target=slow.execute, args=["insert into wide default values"])
+        writer.start()
+        while not one.execute("select count(*) from pg_locks where locktype = 'advisory' and not granted").fetchone()[0]:
+            time.sleep(0.01)
+        one.execute("insert into wide (payload) values ('b')")
+        assert poll(reader) == []
+        assert poll(reader) == []
+        lock.rollback()
+        writer.join()
+        assert poll(reader) == ["a", "b"]
+
+
+@pytest.mark.parametrize("start", [0, -100, 1000])
+def test_reading_begins_at_the_start_of_the_sequence(server: Postgres, start: int) -> None:
+    make(server, "begun", f"position bigint generated always as identity (minvalue {min(start, 1)} start {start})")
+    with connect(server) as one:
+        one.execute("insert into begun (payload) values ('a'), ('b')")
+        reader = OutboxReader(one, "begun")
+        assert poll(reader) == ["a", "b"]
+        assert reader.position == start + 1
+        assert poll(OutboxReader(one, "begun", after=start)) == ["b"]
+
+
+def test_rows_before_the_first_number_need_an_after(server: Postgres) -> None:
+    make(server, "early", "position bigint primary key")
+    server.psql("insert into early (position, payload) values (0, 'a'), (1, 'b');")
+    with connect(server) as one:
+        with pytest.raises(MisuseError, match="position 0, and its numbers are expected from 1 on; pass after=-1 "):
+            OutboxReader(one, "early", numbers="client")
+        assert poll(OutboxReader(one, "early", numbers="client", after=-1)) == ["a", "b"]
+        assert poll(OutboxReader(one, "early", numbers="client", after=0)) == ["b"]
+
+
+def test_a_number_between_two_steps_cannot_be_given_up(server: Postgres) -> None:
+    server.psql("create sequence apart increment by 10 start with 10;")
+    make(server, "between", "position bigint primary key default nextval('apart')")
+    with connect(server) as one, connect(server, autocommit=False) as slow:
+        reader = OutboxReader(one, "between")
+        slow.execute("insert into between (payload) values ('a'), ('b')")
+        one.execute("insert into between (payload) values ('c')")
+        assert poll(reader) == []
+        with pytest.raises(MisuseError, match="15 is not waited for; waited for: 10 to 20"):
+            reader.give_up(15)
+        slow.commit()
+        assert poll(reader) == ["a", "b", "c"]
+
+
+def test_a_table_that_a_subscription_fills_is_refused(server: Postgres) -> None:
+    """The other server's commits arrive in their own order, and no lock here says which numbers are still open."""
+    table = "replicated (position bigserial primary key, payload text)"
+    server.psql("create database other;")
+    with psycopg.connect(f"host=127.0.0.1 port={server.port} user=postgres dbname=other", autocommit=True) as other:
+        other.execute(f"create table {table}; create publication p for table replicated;")
+        other.execute("select pg_create_logical_replication_slot('s', 'pgoutput')")
+        server.psql(
+            f"create table {table}; create subscription s connection "
+            f"'host=127.0.0.1 port={server.port} user=postgres dbname=other' publication p "
+            "with (create_slot = false, slot_name = 's', copy_data = false);"
+        )
+        try:
+            with connect(server) as one:
+                for numbers in (None, "transaction"):
+                    with pytest.raises(MisuseError, match="filled by a subscription, whose numbers were drawn on another"):
+                        OutboxReader(one, "replicated", numbers=numbers)  # type: ignore[arg-type]
+                assert OutboxReader(one, "replicated", numbers="client").poll() == []
+        finally:
+            server.psql("alter subscription s disable; alter subscription s set (slot_name = none);")
+            server.psql("drop subscription s;")
+            time.sleep(0.1)

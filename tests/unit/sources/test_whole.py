@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from random import Random
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -253,3 +256,20 @@ def test_records_that_are_part_of_no_transaction_are_counted_and_a_log_of_nothin
         transactions.push(record)
     assert transactions.aside == {"unreadable": 3}
     assert transactions.waiting() == []
+
+
+@pytest.mark.parametrize("options", [{"limit": 3}, {"in_memory": 3}])
+def test_no_transaction_overtakes_one_that_did_not_fit(options: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Path("/dev/full").open("wb"))
+    transactions = WholeTransactions(**options)
+    found, errors = list[str](), list[str]()
+    for record in log([2, 5, 1]):
+        try:
+            found += [each.name for each in transactions.push(record)]
+        except (TraceError, OSError) as error:
+            errors.append(str(error))
+    assert found == ["tx500"]
+    reason = "has more than 3" if "limit" in options else f"beyond 3 do not fit into {gettempdir()}: No space left"
+    assert re.search(f"transaction tx501 of shop.*{reason}", errors[0])
+    assert len(errors) == 6
+    assert all(each.startswith("stopped before: ") for each in errors[1:])

@@ -43,13 +43,19 @@ order by s.seqrelid nulls last limit 1
 """
 HOLES = 200
 """holes that one statement asks for"""
-LOCKS = f"""
-with recursive written(id) as (
-    select %s::regclass::oid union select inhrelid from pg_inherits join written on inhparent = written.id)
+# A writer of a partitioned table draws the number before it locks the partition: ancestors count as well.
+FAMILY = """
+with recursive family(id) as (
+    select %s::regclass::oid union
+    select case inhparent when id then inhrelid else inhparent end
+    from pg_inherits join family on id in (inhparent, inhrelid))
+"""
+LOCKS = f"""{FAMILY}
 select virtualtransaction, coalesce(bool_or(granted and mode in ({WRITING}) and relation in (
-    select id from written)), false)
+    select id from family)), false)
 from pg_locks where pid is distinct from pg_backend_pid() group by virtualtransaction
 """
+SUBSCRIBED = f"{FAMILY} select exists (select from pg_subscription_rel where srrelid in (select id from family))"
 
 
 class Connection(Protocol):
@@ -80,7 +86,7 @@ class OutboxReader:
         sequence: str | None = None,
         preset: str | None = None,
         numbers: Numbers | None = None,
-        after: int = 0,
+        after: int | None = None,
         columns: Iterable[str] | None = None,
         transaction: str | None = None,
         batch: int = 1000,
@@ -96,7 +102,8 @@ class OutboxReader:
             numbers: where numbers are drawn: `insert` (by the column's default), `transaction` (in the transaction
                 that inserts, but before its statement) or `client` (elsewhere, or from a cache): then no hole is given
                 up by itself. Not needed where the catalogue shows a default with a sequence without a cache.
-            after: the number up to which everything was handled before.
+            after: the number up to which everything was handled before; without it reading begins at the start of the
+                sequence, or at 1.
             columns: the columns to read; all if not given.
             transaction: the column that says which transaction wrote the row.
             batch: rows read at once.
@@ -114,25 +121,35 @@ class OutboxReader:
         self.sequence = sequence or (chosen.sequence if chosen else "position")
         if not self.table:
             raise MisuseError("no table; name one, or a preset")
-        self.position, self._top, self._transaction = after, after, transaction
+        self._transaction = transaction
         self._columns = None if columns is None else [*dict.fromkeys([*columns, self.sequence])]
         self._batch, self._held_limit = batch, held_limit
         self._held: dict[int, Row] = {}
         self._holes: list[Hole] = []  # in the order of their numbers
-        self.numbers, self.step = self._look_up(numbers)
+        self.numbers, self.step, start = self._look_up(numbers)
+        if after is not None:  # 0 before a sequence of 1, 11, 21 stands for -9
+            after -= (after - start) % self.step if after < start else 0
+        self._top = self.position = start - self.step if after is None else after
+        if after is None and (early := self._fetch(f"<= {self._top}", 1)):
+            raise MisuseError(
+                f"{self.table} has {self.sequence} {early[0][self.sequence]}, and its numbers are expected from {start} "
+                f"on; pass after={early[0][self.sequence] - self.step} to read from there"
+            )
 
     def poll(self) -> list[Row]:
         """Read what was committed; return the rows that may be handled now, in the order of their numbers."""
         found = self._fetch(f"> {self._top}", self._batch) if len(self._held) < self._held_limit else []
-        gaps = list[tuple[int, int]]()
+        top, gaps = self._top, list[tuple[int, int]]()
         for row in found:
             number = row[self.sequence]
-            if number > self._top + self.step:
-                gaps.append((self._top + self.step, number - self.step))
-            self._top = number
-            self._held[number] = row
-        if gaps or self._holes:
-            self._prove(gaps)
+            if number > top + self.step:
+                gaps.append((top + self.step, number - self.step))
+            top = number
+        holes, filled = self._prove(gaps) if gaps or self._holes else ([], {})
+        # Nothing changes before all statements have ended: one that fails must not make a hole forgotten.
+        self._held |= {row[self.sequence]: row for row in found} | filled
+        self._holes = holes
+        self._top = top
         return self._deliver()
 
     def waiting(self) -> list[dict[str, Any]]:
@@ -155,7 +172,7 @@ class OutboxReader:
             number: a number that the reader waits for.
         """
         for at, hole in enumerate(self._holes):
-            if hole.first <= number <= hole.last:
+            if hole.first <= number <= hole.last and (number - hole.first) % self.step == 0:
                 self._holes[at : at + 1] = self._rest(hole, [number])
                 return
         waited = ", ".join(f"{hole.first} to {hole.last}" for hole in self._holes)
@@ -163,8 +180,8 @@ class OutboxReader:
 
     # -- the proof ---------------------------------------------------------------------------------------------------
 
-    def _prove(self, gaps: list[tuple[int, int]]) -> None:
-        """Look for holes that are filled or proved to be lost."""
+    def _prove(self, gaps: list[tuple[int, int]]) -> tuple[list[Hole], dict[int, Row]]:
+        """Return the holes that are neither filled nor proved to be lost, and the rows that fill the others."""
         locks = dict(self._run(LOCKS, [self.table]))
         prepared = {each for each, writes in locks.items() if each.startswith(PREPARED) and writes}
         holes = list[Hole]()
@@ -175,16 +192,16 @@ class OutboxReader:
             holes.append(hole._replace(blockers=blockers))
         holders = frozenset(each for each, writes in locks.items() if writes or self.numbers == "transaction")
         holes += [Hole(first, last, holders) for first, last in gaps]
-        self._holes = []
+        left, filled = list[Hole](), dict[int, Row]()
         for some in (holes[at : at + HOLES] for at in range(0, len(holes), HOLES)):
             # after the locks: what was committed by a transaction that is gone is visible to this statement
             name = _quoted(self.sequence)
             inside = " or ".join(f"{name} between {hole.first} and {hole.last}" for hole in some)
-            filled = {row[self.sequence]: row for row in self._fetch(f"is not null and ({inside})")}
-            self._held |= filled
+            filled |= {row[self.sequence]: row for row in self._fetch(f"is not null and ({inside})")}
             for hole in some:
                 if hole.blockers or self.numbers == "client":
-                    self._holes += self._rest(hole, [n for n in filled if hole.first <= n <= hole.last])
+                    left += self._rest(hole, [n for n in filled if hole.first <= n <= hole.last])
+        return left, filled
 
     def _rest(self, hole: Hole, found: list[int]) -> list[Hole]:
         """Return what is left of a hole when some of its numbers are known."""
@@ -217,7 +234,8 @@ class OutboxReader:
 
     # -- the server --------------------------------------------------------------------------------------------------
 
-    def _look_up(self, numbers: Numbers | None) -> tuple[Numbers, int]:
+    def _look_up(self, numbers: Numbers | None) -> tuple[Numbers, int, int]:
+        """Return where numbers are drawn, their distance, and the first that is expected."""
         if numbers is not None and numbers not in NUMBERS:
             raise MisuseError(f"numbers={numbers!r}; one of {', '.join(NUMBERS)} is accepted")
         if self._run("select pg_is_in_recovery()")[0][0]:
@@ -226,6 +244,11 @@ class OutboxReader:
         if not found:
             raise MisuseError(f"table {self.table} has no column {self.sequence!r}; pass sequence=")
         cache, step, cycle, start, is_table = found[0]
+        if numbers != "client" and self._run(SUBSCRIBED, [self.table])[0][0]:
+            raise MisuseError(
+                f"{self.table} is filled by a subscription, whose numbers were drawn on another server; read the table "
+                "there, or declare numbers='client'"
+            )
         where = f"{self.table}.{self.sequence}"
         if not is_table and numbers != "client":
             raise MisuseError(
@@ -238,7 +261,7 @@ class OutboxReader:
                     f"{where} has no default that draws from a sequence, so its numbers come from elsewhere; declare "
                     "numbers='transaction' if each is drawn in the transaction that inserts it, else numbers='client'"
                 )
-            return numbers, 1
+            return numbers, 1, 1
         if step < 1 or cycle:
             raise TraceError(f"the sequence of {where} counts down or starts again, which says no order")
         if cache > 1 and numbers != "client":
@@ -246,9 +269,7 @@ class OutboxReader:
                 f"the sequence of {where} has CACHE {cache}: a session draws numbers before it uses them, so no "
                 "hole can be proved lost. Declare numbers='client', or ALTER SEQUENCE ... CACHE 1 and restart sessions"
             )
-        if self._top == 0:  # before the first number: 1 and a step of 10 give 1, 11, 21
-            self._top = self.position = -(-start % step)
-        return numbers or "insert", step
+        return numbers or "insert", step, start
 
     def _fetch(self, where: str, limit: int | None = None) -> list[Row]:
         columns = "*" if self._columns is None else ", ".join(map(_quoted, self._columns))

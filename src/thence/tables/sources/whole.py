@@ -62,6 +62,7 @@ class Changes:
                 self._file = tempfile.TemporaryFile(prefix="thence-transaction-")  # noqa: SIM115 - closed with self
             for each in self._recent:
                 pickle.dump(each, self._file, pickle.HIGHEST_PROTOCOL)
+            self._file.flush()  # a full disk is an error here, not where the changes are read
             self.spilled += len(self._recent)
             self._recent = []
 
@@ -194,7 +195,11 @@ class Units:
             )
         if body.get("op") == "d" and record.key is not None:
             body = {**body, "key": record_key(record.key)}
-        unit.changes.append(body)
+        try:
+            unit.changes.append(body)
+        except OSError as error:
+            where = f"transaction {unit.name} of {unit.source}: the changes beyond {self.in_memory} do not fit into"
+            raise OSError(error.errno, f"{where} {tempfile.gettempdir()}: {error.strerror}") from error
 
     def _end(self, source: str, row: Mapping[str, Any], body: Fields, record: Record) -> Iterator[WholeTransaction]:
         name, count = str(row["transaction"]), int(body.get("event_count") or 0)
@@ -285,9 +290,13 @@ class WholeTransactions:
         self._first_aside: str | None = None
         """why the first record that was set aside is"""
         self._sources: set[str] = set()
+        self._stopped: BaseException | None = None
+        """what ended it in the middle of a transaction, which later ones must not overtake"""
 
     def push(self, record: Record | Fields | str | bytes | None) -> list[WholeTransaction]:
         """Take the next record; return the transactions that are whole now, in order.
+
+        After an error in the middle of a transaction (`limit`, a full disk) every call raises `TraceError`.
 
         Args:
             record: a `Record`, or just its value.
@@ -324,12 +333,21 @@ class WholeTransactions:
 
     def _leave(self, rows: Iterable[Mapping[str, Any]]) -> list[WholeTransaction]:
         found: list[WholeTransaction] = []
-        for row in rows:
-            if row["outcome"] not in PLACED:
-                self.aside[row["outcome"]] = self.aside.get(row["outcome"], 0) + 1
-            elif row["message"] != SNAPSHOT_WHOLE:
-                record, body, change = row["change"]
-                found += self._units.add(change, body, record)
+        if self._stopped is not None:
+            raise TraceError(
+                f"stopped before: {self._stopped}. Read the records again, with another WholeTransactions, from where "
+                "the target is"
+            ) from self._stopped
+        try:
+            for row in rows:
+                if row["outcome"] not in PLACED:
+                    self.aside[row["outcome"]] = self.aside.get(row["outcome"], 0) + 1
+                elif row["message"] != SNAPSHOT_WHOLE:
+                    record, body, change = row["change"]
+                    found += self._units.add(change, body, record)
+        except BaseException as error:
+            self._stopped = error
+            raise
         return found
 
     def end_snapshot(self) -> list[WholeTransaction]:
