@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -447,3 +449,80 @@ def test_a_map_that_is_cancelled_twice_leaves_nothing_running() -> None:
     gate = Gate()
     asyncio.run(asyncio.wait_for(main(gate), 60))
     assert told(gate.map([row("a"), row("b", "a")], lambda each: None)) == [("a", "delivered"), ("b", "delivered")]
+
+
+BESIDE = [{"message": f"m{number}", "depends_on": ["x"] if number % 2 else []} for number in range(4)]
+
+
+@pytest.mark.parametrize("kind", ["asyncio", "threads"])
+def test_a_map_waits_for_handlers_that_run_beside_it(kind: str) -> None:
+    gate, order = Gate(concurrency=1, held_limit=2), list[str]()
+    rows = iter([*BESIDE, {"message": "m4", "depends_on": []}])
+    if kind == "threads":
+        begun = threading.Event()
+
+        def beside() -> None:
+            with gate.turn({"message": "x", "depends_on": []}):
+                begun.set()
+                time.sleep(0.1)
+                order.append("x")
+
+        thread = threading.Thread(target=beside)
+        thread.start()
+        begun.wait()
+        order += [each.row["message"] for each in gate.map(rows, lambda row: None) if each.outcome == "delivered"]
+        thread.join()
+    else:
+
+        async def main() -> None:
+            async def beside() -> None:
+                async with gate.turn({"message": "x", "depends_on": []}):
+                    await asyncio.sleep(0.1)
+                    order.append("x")
+
+            async def handle(row: Any) -> None:
+                pass
+
+            task = asyncio.create_task(beside())
+            await asyncio.sleep(0)
+            order.extend([each.row["message"] async for each in gate.map(rows, handle) if each.outcome == "delivered"])
+            await task
+
+        asyncio.run(main())
+    assert (order[0], sorted(order)) == ("x", ["m0", "m1", "m2", "m3", "m4", "x"])
+
+
+def test_two_maps_of_one_gate_wait_for_each_other() -> None:
+    gate = Gate(concurrency=2)
+    first = [{"message": f"m{number}", "depends_on": []} for number in range(6)]
+    second = [{"message": f"n{number}", "depends_on": [f"m{number}"]} for number in range(6)]
+    with ThreadPoolExecutor() as pool:
+        outcomes = list(pool.map(lambda rows: [e.outcome for e in gate.map(rows, lambda row: time.sleep(0.02))], [first, second]))
+    assert outcomes == [["delivered"] * 6] * 2
+
+
+@pytest.mark.parametrize("answer", [[("a",)], [{"id": "a"}], "a", [b"a"]])
+def test_rows_of_a_query_are_no_answer_of_known(answer: Any) -> None:
+    gate = Gate(known=lambda ids: answer)
+    with pytest.raises(MisuseError, match=r"known returned .*a.*; a list of ids is expected"):
+        list(gate.map([{"message": "b", "depends_on": ["a"]}], lambda row: None))
+    assert gate.waiting() == []
+
+
+def test_an_answer_of_known_may_be_read_once_and_in_numbers() -> None:
+    gate = Gate(known=lambda ids: (int(each) for each in ids))
+    assert [each.outcome for each in gate.map([{"message": 2, "depends_on": [1]}], lambda row: None)] == ["delivered"]
+
+
+@pytest.mark.parametrize("choice", ["skip", "dead-letter"])
+def test_many_failed_rows_beside_many_that_wait_take_time_in_proportion(choice: Any) -> None:
+    def fail(row: Any) -> None:
+        raise ValueError
+
+    count = 20_000
+    rows = [{"message": f"w{number}", "depends_on": ["never"]} for number in range(count)]
+    rows += [{"message": f"f{number}", "depends_on": []} for number in range(count)]
+    started = time.process_time()
+    outcomes = Counter(each.outcome for each in Gate(on_error=choice).map(rows, fail))
+    assert outcomes == {"skipped" if choice == "skip" else "quarantined": count, "blocked": count}
+    assert time.process_time() - started < 60

@@ -112,6 +112,8 @@ class Gate:
         self._asked: set[tuple[Key, str]] = set()
         self._asking: object | None = None
         """the mark of the caller that asks"""
+        self._watching: set[Callable[[], object]] = set()
+        """what is to be called when something has changed"""
 
     def turn(self, row: Fields) -> Turn:
         """Return a context manager that is entered when all causes of the row are done and a handler may run.
@@ -156,7 +158,7 @@ class Gate:
                     state = "waits for its own causes" if entry.state == "held" else "is being handled"
                     raise MisuseError(f"{id} {state}; a cause that failed or has not arrived can be skipped")
             for entry in self._named(id, key):
-                self._settle(entry, "skipped", entry.rule.skip(entry.ticket, SKIPPED))
+                self._decide(entry, "skip")
             for each in keys:
                 self._take(each, self._keys[each].give_up(id, SKIPPED))
             self._fill()
@@ -176,8 +178,7 @@ class Gate:
                     f"{id!r} is not a failed row, and only failed rows can be dead-lettered; {self._failures()}"
                 )
             for entry in found:
-                reason = f"behind {entry.id}, which was dead-lettered"
-                self._settle(entry, Kind.QUARANTINED.value, entry.rule.dead_letter(entry.ticket, reason))
+                self._decide(entry, "dead-letter")
             self._fill()
         self._call()
 
@@ -236,6 +237,19 @@ class Gate:
             self._fill()
         self._call()
 
+    def decide(self, entry: GateEntry, choice: ErrorChoice) -> None:
+        """Skip or dead-letter a row that has just failed, unless it was brought again.
+
+        Args:
+            entry: the row.
+            choice: `skip` or `dead-letter`.
+        """
+        with self._lock:
+            if self._failed.get((entry.key, entry.identity)) is entry:
+                self._decide(entry, choice)
+            self._fill()
+        self._call()
+
     def recall(self, key: Key, identity: Identity, fate: Fate) -> None:
         """Take over what an earlier run decided of a row; nothing runs.
 
@@ -256,6 +270,17 @@ class Gate:
                 rule.skip(ticket, SKIPPED)
             else:
                 rule.dead_letter(ticket, "dead-lettered before")
+
+    def watch(self, changed: Callable[[], object]) -> bool:
+        """Have a function called at the next change, once; False if no handler runs, so that no change need come.
+
+        Args:
+            changed: what is called, in any thread.
+        """
+        with self._lock:
+            if self.running:
+                self._watching.add(changed)
+            return self.running > 0
 
     def withdraw(self, entry: GateEntry) -> None:
         """Take back a row that has not run, as if it had never come.
@@ -321,8 +346,8 @@ class Gate:
             there: those of them that are in the target.
         """
         with self._lock:
+            present = _known_texts(there)
             asked = {name: self._missed.pop(name) for name in ids}
-            present = set(map(str, there))
             names = [name for name in ids if name in present]
             for key in {key: None for name in names for key in asked[name]}:
                 there_now = [name for name in names if key in asked[name]]
@@ -462,6 +487,14 @@ class Gate:
             self._woken.append(entry)
         self._take(entry.key, freed)
 
+    def _decide(self, entry: GateEntry, choice: ErrorChoice) -> None:
+        """End a failed row."""
+        if choice == "skip":
+            self._settle(entry, "skipped", entry.rule.skip(entry.ticket, SKIPPED))
+        else:
+            reason = f"behind {entry.id}, which was dead-lettered"
+            self._settle(entry, Kind.QUARANTINED.value, entry.rule.dead_letter(entry.ticket, reason))
+
     def _fill(self) -> None:
         while self._ready and self.running < self.concurrency:
             entry = self._ready.popleft()
@@ -475,8 +508,14 @@ class Gate:
             try:
                 entry = self._woken.popleft()
             except IndexError:  # another thread was faster
-                return
+                break
             entry.wake(entry)
+        while self._watching:
+            try:
+                changed = self._watching.pop()
+            except KeyError:
+                return
+            changed()
 
     def _rule(self, key: Key) -> Rule:
         rule = self._keys.get(key)
@@ -496,6 +535,19 @@ class Gate:
     def _failures(self) -> str:
         failed = ", ".join(entry.id for entry in self._failed.values())
         return f"failed: {failed}" if failed else "no row has failed"
+
+
+def _known_texts(there: Iterable[object]) -> set[str]:
+    """Return the answer of `known` as texts; refuse rows of a query, which would equal no id."""
+    found = list(there)
+    for each in found:
+        if isinstance(there, str) or (hasattr(each, "__len__") and not isinstance(each, str)):
+            shown = there if isinstance(there, str) else each
+            raise MisuseError(
+                f"known returned {shown!r:.60}; a list of ids is expected, as texts, whole numbers or UUIDs: of the rows "
+                "of a query, the column of the id"
+            )
+    return set(map(str, found))
 
 
 def _check(by: By, asks: bool, concurrency: int, held_limit: int | None, on_error: OnError) -> None:

@@ -68,6 +68,10 @@ class CausesAsked(NamedTuple):
     error: BaseException | None = None
 
 
+MapEvent = Ended | RowRead | CausesAsked | GateEntry | None
+"""what a map waits for; None: something has changed at the gate"""
+
+
 class Map:
     """The handled rows of one `Gate.map`, to be iterated once."""
 
@@ -85,7 +89,7 @@ class Map:
         self.fetched: deque[Fields] = deque()
         self.here = get_ident()
         self.start: Callable[[GateEntry], object]
-        self.post: Callable[[Ended | RowRead | CausesAsked | GateEntry], object]
+        self.post: Callable[[MapEvent], object]
 
     # -- what both drivers do --------------------------------------------------------------------------------------
 
@@ -110,8 +114,15 @@ class Map:
                 return
             self.out.append(Handled(entry.row, entry.outcome, reason=entry.reason))
 
-    def _take(self, event: Ended | RowRead | CausesAsked | GateEntry) -> None:
+    def _changed(self) -> None:
+        """Look again, because something has changed at the gate."""
+        if not self.closing:
+            self.post(None)
+
+    def _take(self, event: MapEvent) -> None:
         """Go on with what has happened."""
+        if event is None:
+            return
         if isinstance(event, Ended):
             self.begun.discard(id(event.entry))
             self._finished(event)
@@ -139,10 +150,10 @@ class Map:
         if ended.error is not None:
             outcome, reason = "failed", ""
         if ended.choice == "skip":
-            gate.skip(entry.id, entry.key)
+            gate.decide(entry, "skip")
             outcome = "skipped"
         elif ended.choice == "dead-letter":
-            gate.dead_letter(entry.id, entry.key)
+            gate.decide(entry, "dead-letter")
             outcome, reason = Kind.QUARANTINED.value, f"dead-lettered: {ended.error!r}"
         self.out.append(Handled(entry.row, outcome, ended.result, ended.error, reason, ended.attempts))
 
@@ -160,8 +171,8 @@ class Map:
         if not self.ended and not self.reading and gate.room:
             self.reading = True
             return "read"
-        if self.begun or self.reading or self.asking is not None:
-            return "wait"
+        if self.begun or self.reading or self.asking is not None or gate.watch(self._changed):
+            return "wait"  # the last: handlers of other turns or maps run, and may free rows of this one
         if self.ended:
             self._blocked()
             return "end"
@@ -194,7 +205,7 @@ class Map:
         """Run plain functions in `concurrency` threads."""
         if inspect.iscoroutinefunction(self.handler) or not isinstance(self.rows, Iterable):
             raise MisuseError("a coroutine function or async rows need `async for ... in gate.map(...)`")
-        events: SimpleQueue[Ended | RowRead | CausesAsked | GateEntry] = SimpleQueue()
+        events: SimpleQueue[MapEvent] = SimpleQueue()
         wanted: SimpleQueue[bool] = SimpleQueue()
         self.here, self.post = get_ident(), events.put
         Thread(target=_read, args=(iter(self.rows), wanted, events), daemon=True).start()
@@ -273,7 +284,7 @@ class Map:
                 "`async for` needs a coroutine function; a plain one goes with `for ... in gate.map(...)`"
             )
         loop = asyncio.get_running_loop()
-        events: asyncio.Queue[Ended | RowRead | CausesAsked | GateEntry] = asyncio.Queue()
+        events: asyncio.Queue[MapEvent] = asyncio.Queue()
         tasks: set[asyncio.Task[None]] = set()
 
         def spawn(work: Any) -> asyncio.Task[None]:
