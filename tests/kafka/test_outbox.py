@@ -379,7 +379,9 @@ def test_a_writer_of_the_whole_is_waited_for_by_a_reader_of_a_partition(server: 
         lock.execute("select pg_advisory_xact_lock(7)")
         writer = threading.Thread(target=slow.execute, args=["insert into wide default values"])
         writer.start()
-        while not one.execute("select count(*) from pg_locks where locktype = 'advisory' and not granted").fetchone()[0]:
+        while not one.execute("select count(*) from pg_locks where locktype = 'advisory' and not granted").fetchone()[
+            0
+        ]:
             time.sleep(0.01)
         one.execute("insert into wide (payload) values ('b')")
         assert poll(reader) == []
@@ -439,7 +441,9 @@ def test_a_table_that_a_subscription_fills_is_refused(server: Postgres) -> None:
         try:
             with connect(server) as one:
                 for numbers in (None, "transaction"):
-                    with pytest.raises(MisuseError, match="filled by a subscription, whose numbers were drawn on another"):
+                    with pytest.raises(
+                        MisuseError, match="filled by a subscription, whose numbers were drawn on another"
+                    ):
                         OutboxReader(one, "replicated", numbers=numbers)  # type: ignore[arg-type]
                 assert OutboxReader(one, "replicated", numbers="client").poll() == []
         finally:

@@ -497,7 +497,9 @@ def test_two_maps_of_one_gate_wait_for_each_other() -> None:
     first = [{"message": f"m{number}", "depends_on": []} for number in range(6)]
     second = [{"message": f"n{number}", "depends_on": [f"m{number}"]} for number in range(6)]
     with ThreadPoolExecutor() as pool:
-        outcomes = list(pool.map(lambda rows: [e.outcome for e in gate.map(rows, lambda row: time.sleep(0.02))], [first, second]))
+        outcomes = list(
+            pool.map(lambda rows: [e.outcome for e in gate.map(rows, lambda row: time.sleep(0.02))], [first, second])
+        )
     assert outcomes == [["delivered"] * 6] * 2
 
 

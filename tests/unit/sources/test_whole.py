@@ -259,8 +259,10 @@ def test_records_that_are_part_of_no_transaction_are_counted_and_a_log_of_nothin
 
 
 @pytest.mark.parametrize("options", [{"limit": 3}, {"in_memory": 3}])
-def test_no_transaction_overtakes_one_that_did_not_fit(options: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Path("/dev/full").open("wb"))
+def test_no_transaction_overtakes_one_that_did_not_fit(
+    options: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Path("/dev/full").open("wb"))  # noqa: SIM115
     transactions = WholeTransactions(**options)
     found, errors = list[str](), list[str]()
     for record in log([2, 5, 1]):

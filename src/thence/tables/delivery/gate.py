@@ -544,8 +544,8 @@ def _known_texts(there: Iterable[object]) -> set[str]:
         if isinstance(there, str) or (hasattr(each, "__len__") and not isinstance(each, str)):
             shown = there if isinstance(there, str) else each
             raise MisuseError(
-                f"known returned {shown!r:.60}; a list of ids is expected, as texts, whole numbers or UUIDs: of the rows "
-                "of a query, the column of the id"
+                f"known returned {shown!r:.60}; a list of ids is expected, as texts, whole numbers or UUIDs: of the "
+                "rows of a query, the column of the id"
             )
     return set(map(str, found))
 

@@ -131,9 +131,10 @@ class OutboxReader:
             after -= (after - start) % self.step if after < start else 0
         self._top = self.position = start - self.step if after is None else after
         if after is None and (early := self._fetch(f"<= {self._top}", 1)):
+            first = early[0][self.sequence]
             raise MisuseError(
-                f"{self.table} has {self.sequence} {early[0][self.sequence]}, and its numbers are expected from {start} "
-                f"on; pass after={early[0][self.sequence] - self.step} to read from there"
+                f"{self.table} has {self.sequence} {first}, and its numbers are expected from {start} on; pass "
+                f"after={first - self.step} to read from there"
             )
 
     def poll(self) -> list[Row]:
