@@ -22,25 +22,28 @@ class _Units:
     """The transactions that are among the records, as far as they are."""
 
     def __init__(self, reads: Iterable[ReadChange]) -> None:
-        """Gather what begins, ends and belongs to each; a record that comes twice is one change."""
+        """Gather what begins, ends and belongs to each."""
         self.begins: dict[str | None, DebeziumArrival] = {}
         self.ends: dict[str | None, tuple[DebeziumArrival, int]] = {}
-        self.changes: defaultdict[str | None, set[str | None]] = defaultdict(set)
-        """what belongs to none is under None"""
+        self.changes: defaultdict[str | None, list[str | None]] = defaultdict(list)
+        """what belongs to none is under None; a record that comes twice is there twice"""
+        self.snapshot: list[DebeziumArrival] = []
         for _, body, row in reads:
-            kind = row["kind"]
+            kind, name = row["kind"], row["transaction"]
             if kind == "end":
-                self.ends[row["transaction"]] = row, int(body.get("event_count") or 0)
+                self.ends[name] = row, int(body.get("event_count") or 0)
             elif kind == "begin":
-                self.begins[row["transaction"]] = row
+                self.begins[name] = row
             else:
-                self.changes[row["transaction"]].add(row["message"])
+                self.changes[name].append(row["message"])
+                if kind == "snapshot" and row["message"]:
+                    self.snapshot.append(row)
 
     def missing(self, name: str | None) -> list[str]:
         """Name what is not there of a transaction."""
         if name not in self.ends:
             return [f"{name}/end"]
-        changes, count = self.changes[name], self.ends[name][1]
+        changes, count = set(self.changes[name]), self.ends[name][1]
         if len(changes) >= count:
             return []
         lacking = (each for number in range(1, count + 1) if (each := f"{name}/{number}") not in changes)
@@ -58,7 +61,7 @@ def only_whole(reads: list[ReadChange], places: Mapping[str, tuple[int, ...]] | 
     of their transactions. A transaction that is not whole may hold any change, so those behind it in the log wait.
     """
     units = _Units(reads)
-    end_of_snapshot = _close_snapshot([row for _, _, row in reads if row["kind"] == "snapshot" and row["message"]])
+    end_of_snapshot = _close_snapshot(units.snapshot)
     if places is not None:
         _between(units, [row for _, _, row in reads], end_of_snapshot)
         _behind_halves(units, places)

@@ -158,7 +158,9 @@ class Units:
             return self._boundary(row, body, record)
         key = str(row["destination"]), name
         if key not in self._passed:
-            unit = self.open.get(key) or self._unit(*key)
+            unit = self.open.get(key)
+            if unit is None:
+                unit = self._unit(*key)
             if row["message"] == f"{name}/{unit.numbered + 1}":  # anything else is a gap, which END will find
                 unit.numbered += 1
             self._append(unit, body, record)
@@ -318,8 +320,9 @@ class WholeTransactions:
             if row["kind"] == "begin":
                 row["depends_on"] = [*row["depends_on"], SNAPSHOT_WHOLE]
         # Only what the rule reads: it copies a row that leaves.
-        needed = {"destination": row["destination"], "message": row["message"], "depends_on": row["depends_on"]}
-        return self._leave(self._orderer.push({**needed, "change": (record, body, row)}))
+        names: Fields = {"destination": row["destination"], "message": row["message"], "depends_on": row["depends_on"],
+                         "change": (record, body, row)}  # fmt: skip
+        return self._leave(self._orderer.push(names))
 
     def _read(self, record: Record) -> tuple[DebeziumArrival, Fields]:
         try:
