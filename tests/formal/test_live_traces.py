@@ -92,6 +92,20 @@ def overtaken(world: World) -> None:
     world.rest()
 
 
+def left_idle(world: World) -> None:
+    """Let c crash when all is delivered, and write no more after it than whom it trusts."""
+    world.rest()
+    world.send(0, 0b1111, b"only")
+    world.rest()
+    world.crash(2)
+    world.start(2)
+    for trusted in ("bcd", "abcd"):
+        live = world.processes[2].live
+        assert live is not None
+        live.ask(Trusted(tuple(trusted)))
+        world.rest()
+
+
 def lived(kind: type[KsFt], seed: int, moves: Callable[[World], None] = wandering) -> list[Event]:
     """Return the rows of endpoints after some moves."""
 
@@ -123,6 +137,13 @@ def test_endpoints_of_ks_ft_that_crash_conform() -> None:
     assert [each.sentence for each in found if not each.conforms] == []
     assert len(found) == len(SEEDS)
     assert all(each.rows > 50 for each in found)
+
+
+def test_a_process_that_only_hops_show_after_a_crash_is_not_faulty() -> None:
+    rows = lived(KsFt, SEED, left_idle)
+    last = [event.kind for event in rows if event.process == "c" and not event.run.endswith(HOPS)][-1]
+    assert last == "crash"
+    assert [each.sentence for each in judged(rows) if not each.conforms] == []
 
 
 @pytest.mark.parametrize("kind", [KsFt, DeliversEarly], ids=lambda kind: kind.__name__)

@@ -2,7 +2,7 @@
 
 *Invariant.* What KsFt takes from outside is recorded: arrivals of messages, OKs and relays, what failure detectors say,
 crashes. The rows of the hops share the `order` of the run's rows (`simulate --stamps`). A process that goes on after
-its `crash` row was started again from its journal; it is faulty only if that row is its last.
+its `crash` row was started again from its journal; it is faulty only if that row is its last, and no hop follows it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FtTranslation(Translation):
     @property
     def faulty(self) -> frozenset[int]:
         """The processes that crash and are not started again."""
-        last = {event.process: event for event in self.ordered}
+        last = {event.process: event for event in self.rows}
         return frozenset(self.places[name] for name, event in last.items() if event.kind == "crash")
 
     def _row(self, event: Event) -> dict[str, TlaValue]:
