@@ -410,7 +410,7 @@ def _waiting(session: SparkSession, out: Path, checkpoint: Path | None, key: lis
 def _show(result: Row, json_file: str | None, key: list[str] | None) -> None:
     to = console(json_file)
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in result["outcomes"].items())
-    to.print(f"{result['rows']:,} row{'s' * (result['rows'] != 1)} in {result['out']}: {counts or 'none'}")
+    to.print(f"{result['rows']:,} row{'s' * (result['rows'] != 1)} in {result['out']}{': ' * bool(counts)}{counts}")
     for reason, count in result["quarantined"].items():
         to.print(f"quarantined, {count:,} row{'s' * (count != 1)}: {reason}")
     unread = result.get("unread", ())

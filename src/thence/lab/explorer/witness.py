@@ -299,7 +299,7 @@ def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
         )
     except json.JSONDecodeError as error:
         raise TraceError(f"not JSON: {error.msg} at line {error.lineno}, position {error.colno}") from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise TraceError(f"cannot read the execution: {type(error).__name__} {error}") from None
 
 

@@ -46,7 +46,7 @@ class EngineChoice:
     def __str__(self) -> str:
         other = Engine.SPARK if self.engine is Engine.LOCAL else Engine.LOCAL
         who = "in this process" if self.engine is Engine.LOCAL else "on Spark"
-        return f"{who} ({self.why}; --engine {other} for the other)"
+        return f"{who} ({self.why}; --engine {other} chooses the other)"
 
 
 def choose_engine(asked: str, files: Iterable[Path], *, free: int | None = None) -> EngineChoice:

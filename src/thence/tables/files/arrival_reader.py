@@ -14,6 +14,7 @@ import binascii
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +28,7 @@ from thence.tables.files.formats import FORMATS, RECORDS, SAY_WHICH, WHOLE, Form
 from thence.tables.files.inputs import ArrowTable
 from thence.tables.files.jsonl import parse_row
 from thence.tables.files.line_reader import LINE_LIMIT, Block, blocks, lines, lines_of
-from thence.tables.files.source import Quarantined, excerpt, first_line, open_bytes, packed_by
+from thence.tables.files.source import BROKEN, Quarantined, excerpt, first_line, open_bytes, packed_by
 from thence.tables.files.whole_tables import read_whole
 
 if TYPE_CHECKING:
@@ -69,10 +70,6 @@ class ArrivalFiles(NamedTuple):
     kept: dict[Path, bytes]
     """The content of small files that were read to tell their format."""
 
-    def opened(self, file: Path) -> io.BufferedIOBase:
-        """Open a file, unless its content was kept when its format was recognised."""
-        return open_bytes(file, self.kept.get(file))
-
     def rosters(self) -> list[Roster] | None:
         """Return the rosters that the files say, each once; None if they say none."""
         if self.kind == "parquet":
@@ -82,8 +79,15 @@ class ArrivalFiles(NamedTuple):
         elif self.kind != "jsonl":
             return None
         else:
-            found = [roster for file in self.files if (roster := _first_roster(self.opened(file))) is not None]
+            found = [roster for file in self.files if (roster := self._first_roster(file)) is not None]
         return list(dict.fromkeys(found)) or None
+
+    def _first_roster(self, file: Path) -> Roster | None:
+        with _opened(file, self.kept.get(file)) as stream:
+            line = next(lines(stream), None)
+        row = None if line is None or not line.whole else _object(line.data)
+        names = None if row is None else row.get(ROSTER)
+        return Roster(names) if isinstance(names, list) else None
 
     def check_for_spark(self) -> None:
         """Refuse files that Spark itself cannot read."""
@@ -133,14 +137,6 @@ def _formats(path: str, form: Format | None, kept: dict[Path, bytes], *, records
             )
             raise TraceError(f"{file.path}: {reason}")
     return formats
-
-
-def _first_roster(opened: io.BufferedIOBase) -> Roster | None:
-    with opened as stream:
-        line = next(lines(stream), None)
-    row = None if line is None or not line.whole else _object(line.data)
-    names = None if row is None else row.get(ROSTER)
-    return Roster(names) if isinstance(names, list) else None
 
 
 def _object(data: bytes) -> Row | None:
@@ -323,9 +319,19 @@ def _no_object(first: Quarantined) -> TraceError:
     return TraceError(f"{first}; JSON lines are accepted, one object a line")
 
 
+@contextmanager
+def _opened(file: Path, content: bytes | None) -> Iterator[io.BufferedIOBase]:
+    """Open a file, or the content that was kept when its format was recognised; a damaged one is a `TraceError`."""
+    try:
+        with open_bytes(file, content) as stream:
+            yield stream
+    except BROKEN as error:
+        raise TraceError(f"{file} cannot be read: {first_line(error)}") from error
+
+
 def _rows(file: Path, unread: list[Quarantined], content: bytes | None = None) -> Iterator[Row | str]:
     """Yield an object for each line, or the line itself, which is then put into `unread`, with its place."""
-    with open_bytes(file, content) as stream:
+    with _opened(file, content) as stream:
         for block in blocks(stream):
             rows = _plain_objects(block)
             if rows is not None:
@@ -383,7 +389,7 @@ def with_reasons(ordered: pa.Table, lines: str | None, kind: Format) -> pa.Table
     import pyarrow.compute as pc
 
     if kind in RECORDS:
-        return _noted(ordered)
+        return _noted(ordered) if "note" in ordered.column_names else ordered  # a file without records has no columns
     if lines is None:
         return ordered
 

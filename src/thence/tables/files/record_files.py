@@ -64,14 +64,14 @@ def _values(path: Path, stream: io.BytesIO) -> Iterator[Any]:
             continue
         try:
             value = json.loads(line.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         held.clear()
         yield from value if isinstance(value, list) else [value]
     if held:
         try:
             value = json.loads(b"\n".join(held))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise TraceError(
                 f"{path}: not JSON: {first_line(error)}; JSON lines are accepted, or one object"
             ) from error

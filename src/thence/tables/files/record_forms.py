@@ -49,6 +49,6 @@ def unwrapped(record: Any) -> tuple[Any, Any, Any, Any, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             pass  # its reader says that it is not JSON
     return value, record.get("key"), record.get("topic"), record.get("partition"), record.get("offset")

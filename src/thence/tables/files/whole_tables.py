@@ -248,6 +248,6 @@ def _with_lists(table: pa.Table, columns: Sequence[Column]) -> pa.Table:
 def _list(text: str) -> list[str]:
     try:
         found = json.loads(text) if text.startswith("[") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else [text]

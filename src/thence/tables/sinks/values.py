@@ -52,7 +52,7 @@ def converted(value: Any, column: Column[Any]) -> Any:
             return base64.b64decode(value, validate=True)
         if isinstance(kind, T.Uuid) and isinstance(value, str) and kind.as_uuid:
             return uuid.UUID(value)
-    except (ValueError, OverflowError, decimal.InvalidOperation, binascii.Error) as error:
+    except (ValueError, OverflowError, RecursionError, decimal.InvalidOperation, binascii.Error) as error:
         if isinstance(error, Unusable):
             raise
         hint = "; set decimal.handling.mode=string at the connector" if isinstance(kind, T.Numeric) else ""

@@ -168,7 +168,7 @@ def parsed_event(value: Fields | str | bytes | None) -> Fields:
     """Return an event, parsed if it is JSON text; anything but an object has no fields, and so no id."""
     try:
         found = json.loads(value) if isinstance(value, str | bytes) else value
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, Mapping) else {}
 

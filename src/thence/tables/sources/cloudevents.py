@@ -42,7 +42,7 @@ def from_cloudevent(event: Fields | str | bytes) -> CloudEvent:
     """
     try:
         attributes = json.loads(event) if isinstance(event, str | bytes) else event
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return _row({}, f"not JSON: {error}")
     if not isinstance(attributes, Mapping):
         return _row({}, f"a {type(attributes).__name__}; an object with id and source is accepted")

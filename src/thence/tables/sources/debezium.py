@@ -138,7 +138,7 @@ def value_of(value: Fields | str | bytes | None, schemas: Schemas | None = None)
     if isinstance(payload, str | bytes):
         try:
             payload = json.loads(payload) if payload else None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise PeerError(f"neither JSON nor Avro with a Confluent header: {error}") from None
     payload = _mapping(payload)
     enveloped = payload is not None and "payload" in payload and payload.keys() <= {"schema", "payload"}
@@ -363,6 +363,6 @@ def _is_sequence(value: object) -> bool:
     """Return whether PostgreSQL's `sequence` is a list of LSNs (null for one that is not known), or the JSON of one."""
     try:
         found = json.loads(value) if isinstance(value, str) and value else value
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return not found or (isinstance(found, list) and all(each is None or _whole(each) for each in found))

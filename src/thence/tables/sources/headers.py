@@ -49,6 +49,6 @@ def _list(value: bytes) -> list[str] | None:
     """Return a list of ids, or None for what is not one."""
     try:
         found = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None

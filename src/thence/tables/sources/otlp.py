@@ -121,7 +121,7 @@ def _spans(export: Fields | str | bytes) -> Iterator[_Span]:
         return _from_protobuf(export)
     try:
         parsed = json.loads(export) if isinstance(export, str | bytes) else export
-    except ValueError:
+    except (ValueError, RecursionError):
         raise PeerError(NO_EXPORT) from None
     try:
         return iter(list(_from_json(parsed)))
