@@ -197,6 +197,23 @@ def test_json_on_stdout_moves_the_table_to_stderr(capsys: pytest.CaptureFixture[
     assert "[a]" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["simulate", "--messages"], ["audit", "t.jsonl", "--paths"], ["audit", "t.jsonl", "--cores"],
+        ["explain", "t.jsonl", "--violation"], ["deliver", "t.jsonl", "--out", "o", "--held-limit"],
+    ],
+)  # fmt: skip
+def test_numbers_that_no_machine_counts_are_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*arguments, str(10**20)]) == 2
+    assert f"{arguments[-1]} is {10**20}; numbers up to {sys.maxsize} are accepted" in capsys.readouterr().err
+
+
+def test_arguments_that_are_not_in_utf_8_are_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["audit", os.fsdecode(b"caf\xe9.jsonl")]) == 2
+    assert "thence: caf\\udce9.jsonl is not in UTF-8; rename the file" in capsys.readouterr().err
+
+
 def test_progress_is_silent_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
     with _common.working("thinking"):
         assert list(_common.progress([1, 2], "counting")) == [1, 2]

@@ -100,6 +100,9 @@ def _run(argv: Sequence[str] | None) -> int:
         print(f"thence {__version__}")
         return OK
     try:
+        for word in words:
+            if word != word.encode(errors="replace").decode():
+                return _complain(f"{word} is not in UTF-8; rename the file, if it is the name of one")
         build([words[0]] if words and words[0] in VERBS else VERBS)(args=words, prog_name="thence")
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # typer took it, and says 1, which means something else here

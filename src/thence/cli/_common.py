@@ -182,6 +182,7 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
         _talk = Talk.QUIET if quiet else Talk.VERBOSE if verbose else Talk.PLAIN
         try:
             check_targets(own.parameters, options)
+            _check_counts(options)
             if options.get("engine") == "spark":
                 require_packages("pyspark", "pyarrow")
             with standard_input(options.get("trace")) as names:
@@ -203,6 +204,13 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
     keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in shown]
     spoken.__signature__ = own.replace(parameters=keywords)  # type: ignore[attr-defined]
     return spoken
+
+
+def _check_counts(given: Mapping[str, object]) -> None:
+    """Refuse numbers that are larger than this machine counts; a seed counts nothing."""
+    for name, value in given.items():
+        if isinstance(value, int) and abs(value) > sys.maxsize and name != "seed":
+            raise MisuseError(Argument(name), f" is {value}; numbers up to {sys.maxsize} are accepted")
 
 
 def _named_value(parameter: inspect.Parameter) -> None:

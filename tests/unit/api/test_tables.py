@@ -155,6 +155,22 @@ def test_arrow_keeps_types_and_views() -> None:
     assert found.column("message").to_pylist() == ["a", "b"]
 
 
+def test_arrow_keeps_types_that_it_cannot_take() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays([1, 2], pa.array(["b", "a"]))
+    text = pa.string_view()
+    columns = {
+        "runs": runs,
+        "map": pa.array([[("k", "b")], [("k", "a")]], pa.map_(pa.string(), text)),
+        "json": pa.ExtensionArray.from_storage(pa.json_(text), pa.array(["1", "2"], text)),
+        "categories": pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int8()), pa.array(["a", "b"], text)),
+    }
+    table = pa.table({"id": runs, "parent": pa.RunEndEncodedArray.from_arrays([1, 2], pa.array(["a", None]))} | columns)
+    found = thence.deliver(table, id="id", causes="parent")
+    assert found.select(table.column_names).schema == table.schema
+    for name, column in columns.items():
+        assert found.column(name).to_pylist() == column.to_pylist()[::-1], name
+
+
 def test_polars_keeps_types() -> None:
     frame = pl.DataFrame(
         {"message": ["b", "a"], "depends_on": [["a"], []], "c": pl.Series(["x", "y"], dtype=pl.Categorical)}
@@ -263,6 +279,36 @@ def test_a_whole_number_is_the_same_id_in_every_type(kind: pa.DataType) -> None:
         assert found.column("id").to_pylist() == [1, 2]
 
 
+def test_half_floats_are_whole_numbers_too() -> None:
+    half = pa.float16()
+    for causes in (pa.array([1, None], half), pa.array([[1], []], pa.list_(half))):
+        rows = pa.table({"id": pa.array([2, 1], half), "parent": causes})
+        assert thence.deliver(rows, id="id", causes="parent").column("id").to_pylist() == [1, 2]
+
+
+@pytest.mark.parametrize("large", [2**63, 2**64 - 1, -(10**30)])
+def test_ids_of_dicts_may_be_beyond_64_bits(large: int) -> None:
+    for rows in (
+        [{"id": 2, "parent": large}, {"id": large, "parent": None}, {"id": None, "parent": None}],
+        [{"id": 2, "parent": [3, large]}, {"id": large, "parent": [3]}, {"id": 3, "parent": []}],
+    ):
+        found = thence.deliver(rows, id="id", causes="parent")
+        assert [row["id"] for row in found if row["position"]] == [*([3] if rows[2]["id"] else []), large, 2]
+        assert list(thence.deliver(pd.DataFrame(rows, dtype=object), id="id", causes="parent")["id"]) == [
+            row["id"] for row in found
+        ]
+
+
+def test_uuids_are_the_ids_that_their_texts_are() -> None:
+    first, second = UUID(int=1), UUID(int=2)
+    for causes in (
+        pa.array([str(first), None]),
+        pa.ListArray.from_arrays([0, 1, 1], pa.array([first.bytes], pa.uuid())),
+    ):
+        rows = pa.table({"id": pa.array([second.bytes, first.bytes], pa.uuid()), "parent": causes})
+        assert thence.deliver(rows, id="id", causes="parent").column("id").to_pylist() == [first, second]
+
+
 def test_numbers_that_are_no_ids_are_set_aside_with_their_reason() -> None:
     """Only the row is unusable: beside it, floats are read as before."""
     for parent, reason in (
@@ -346,6 +392,12 @@ def test_wrong_names_are_refused() -> None:
         thence.deliver(rows, id="event", columns={"message": "event"})
     with pytest.raises(MisuseError, match="column 'Outcome' is one that delivery adds"):
         thence.deliver([{"message": "a", "depends_on": [], "Outcome": 1}])
+    with pytest.raises(MisuseError, match="column 'arrival' is list<item: int64>; rows are sorted by it"):
+        thence.deliver([{"message": each, "depends_on": [], "arrival": [1]} for each in "ab"])
+    with pytest.raises(MisuseError, match=r"column .message. is Int128, .*; pyarrow does not read all of them"):
+        thence.deliver(pl.DataFrame({"message": [1], "depends_on": [2]}, schema_overrides={"message": pl.Int128}))
+    with pytest.raises(MisuseError, match="a value of another type is never equal to a text"):
+        thence.deliver([{"message": "a", "depends_on": b"a"}])
     with pytest.raises(MisuseError, match="column 'message' holds int, str"):
         thence.deliver([{"message": "a", "depends_on": []}, {"message": 1, "depends_on": []}])
 

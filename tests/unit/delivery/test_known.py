@@ -73,6 +73,27 @@ def test_of_an_earlier_delivery_only_rows_with_a_position_are_known(make: Any) -
     assert [(row["id"], row["outcome"]) for row in out] == [("a", "delivered"), ("b", "delivered"), ("c", "delivered")]
 
 
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int32(), pa.float32()])
+def test_known_ids_may_be_larger_than_the_type_of_the_rows_holds(kind: pa.DataType) -> None:
+    rows = pa.table({"id": pa.array([2, 4], kind), "parent": pa.array([1, 3], kind)})
+    out = thence.deliver(rows, known=[1, 2**40 + 1], **ASKED)
+    assert out.column("outcome").to_pylist() == ["delivered", "blocked"]
+    assert out.schema.field("id").type == kind
+    rows = rows.cast(pa.schema([("id", pa.int32()), ("parent", pa.int32())]))
+    with pytest.raises(MisuseError, match=r"known=: column 'id' is uint64, here it is int32: Integer value"):
+        thence.deliver(rows, known=pa.table({"id": pa.array([2**63], pa.uint64())}), **ASKED)
+
+
+@pytest.mark.parametrize("make", [pd.Series, pl.Series])
+def test_known_keys_may_be_more_categories_than_the_rows_have(make: Any) -> None:
+    key = make(["a"]).astype("category") if make is pd.Series else make(["a"], dtype=pl.Categorical)
+    frame = (pd if make is pd.Series else pl).DataFrame
+    known = frame({"account": make(["a", *map(str, range(300))]), "id": make(["1"] * 301)})
+    for each in (known, known.astype({"account": "category"}) if make is pd.Series else known.cast(pl.Categorical)):
+        out = thence.deliver(frame({"account": key, "id": ["2"], "parent": ["1"]}), known=each, key="account", **ASKED)
+        assert (list(out["outcome"]), out["account"].dtype) == (["delivered"], key.dtype)
+
+
 @pytest.mark.parametrize("outcome", ["paid", 7, None])
 def test_a_column_called_outcome_of_another_program_says_nothing(outcome: Any) -> None:
     out = thence.deliver([{"id": "b", "parent": "a"}], known=[{"id": "a", "outcome": outcome}], **ASKED)

@@ -29,6 +29,12 @@ from thence.tables.judge.normal_table import of_events
 VIOLATED = "a!1>bc b?a1 b!1>c c?b1 c?a1"
 
 
+def test_more_cores_than_a_machine_has_threads_are_accepted(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    write_jsonl(parse(VIOLATED), file)
+    assert thence.audit(file, cores=10**9).verdict == "violated"
+
+
 def by_definition(events: list[Event]) -> LocalAuditResult:
     return LocalAuditResult(DefinitionFindings(events), "local", "definition")
 

@@ -34,7 +34,6 @@ class SystemKeys:
 
     def __init__(self, moves: Moves) -> None:
         """Work out which renamings leave the setting as it is."""
-        moves.setting.check_size()
         self.moves = moves
         self.perms = moves.setting.symmetries(moves.space.perms())
         self._pasts: dict[Perm, dict[judge_memory.CausalPast, int]] = {}

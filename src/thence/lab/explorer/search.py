@@ -106,6 +106,7 @@ class Explorer:
         self._begin()
 
     def _begin(self) -> None:
+        self.setting.check_size()
         self.moves = Moves(self.setting, self.properties, drop_spent=self.drop_spent)
         self.names = SystemKeys(self.moves)
         self.coverage = Coverage(self.setting, tuple(sorted(self.properties)), self.reduce)

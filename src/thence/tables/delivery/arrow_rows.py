@@ -296,9 +296,9 @@ def family(kind: pa.DataType) -> Family | None:
         return "null"
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if _is_text(kind) or pa.types.is_string_view(kind) or isinstance(kind, pa.UuidType):
         return "text"
-    return None if pa.types.is_nested(kind) else "other"
+    return None if pa.types.is_nested(kind) else "value of another type"
 
 
 def _flat_clocks(column: pa.Array) -> tuple[Ints, list[Field], Ints, Longs] | None:

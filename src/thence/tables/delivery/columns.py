@@ -19,8 +19,8 @@ from thence.tables.delivery.outcome import OUTPUT_COLUMNS
 NAMES = ("run", "destination", "arrival", "message", "sender", "time", "stamp", "clock", "depends_on")
 
 
-Family = Literal["text", "number", "null", "other"]
-"""What ids of a type are compared as. Widths do not matter; the ids of `other`, say UUIDs, are equal in one type."""
+Family = Literal["text", "number", "null", "value of another type"]
+"""What ids of a type are compared as. Widths do not matter; those of another type, say moments, are equal in one type."""
 
 Key = tuple[Field, ...]
 """The values that separate rows into independent orders."""

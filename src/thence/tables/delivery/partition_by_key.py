@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from thence.errors import MisuseError
 from thence.tables.contract.numpy_types import Longs
 
 
@@ -60,7 +61,12 @@ def runs(rows: pa.RecordBatch, key: Sequence[str]) -> Longs:
 def in_order(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> Longs:
     """Return the places of rows by these columns, null first."""
     by = {}
-    for place, values in enumerate(map(rows.column, names)):
+    for place, name in enumerate(names):
+        values = rows.column(name)
+        if pa.types.is_nested(values.type):
+            raise MisuseError(
+                f"column {name!r} is {values.type}; rows are sorted by it: numbers, texts or moments are accepted"
+            )
         if values.null_count:
             by[f"there {place}"] = values.is_valid()
         by[f"value {place}"] = values

@@ -26,6 +26,10 @@ PolicyName = Literal["wait", "release", "fail"]
 WhenFull = Literal["fail", "release"]
 
 
+MOST = 10**18
+"""The largest limit: the compiled rule counts in 64 bits, and adds limits to counts."""
+
+
 class PolicyLimits(TypedDict, total=False):
     """The fields of a Policy beside its name, as keywords; None: as a Policy has it."""
 
@@ -80,8 +84,8 @@ class Policy:
             )
         for name in ("after_rows", "remember", "held_limit", "filter_limit"):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise MisuseError(Argument(name), f" is {value!r}; a whole number from 1 is accepted")
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MOST):
+                raise MisuseError(Argument(name), f" is {value!r}; a whole number from 1 is accepted, up to 10**18")
         for name in ("after_seconds", "max_jump"):
             value = getattr(self, name)
             if value is not None and not value >= 0:

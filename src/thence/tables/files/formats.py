@@ -324,6 +324,8 @@ def find_files(paths: Paths) -> list[File]:
     found: dict[Path, bool] = {}
     for given in [paths] if isinstance(paths, str | Path) else paths:
         for file in _behind(given):
+            if str(file.path) != str(file.path).encode(errors="replace").decode():
+                raise MisuseError(f"{file.path} is not in UTF-8; rename the file")
             found[file.path] = found.get(file.path, False) or file.named
     if not found:
         raise MisuseError("no file was named; files, folders or globs are accepted")

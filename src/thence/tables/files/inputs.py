@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 from uuid import UUID
@@ -30,6 +31,8 @@ STREAM, ARRAY = "__arrow_c_stream__", "__arrow_c_array__"
 LISTS = (list, tuple, set, frozenset)
 WHOLE = 2**53
 """Floats below it are whole numbers without loss."""
+LARGE = 2**63
+"""Whole numbers below it are Arrow's own."""
 
 
 def input_refusal(data: object, accepted: str = ACCEPTED) -> MisuseError:
@@ -194,11 +197,9 @@ class ArrowTable(InputTable):
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
         import pyarrow as pa
 
-        rows = without_views(self._table).take(places)
-        if rows.schema != self._table.schema:
-            rows = rows.cast(self._table.schema)
-        schema = pa.schema([*rows.schema, *added.schema], rows.schema.metadata)
-        return self.made(pa.Table.from_arrays([*rows.columns, *added.columns], schema=schema))
+        schema = pa.schema([*self._table.schema, *added.schema], self._table.schema.metadata)
+        columns = [_taken(column, places) for column in self._table.columns]
+        return self.made(pa.Table.from_arrays([*columns, *added.columns], schema=schema))
 
     def made(self, table: pa.Table) -> Any:
         import pyarrow as pa
@@ -262,8 +263,12 @@ class PolarsTable(InputTable):
     def arrow(self, names: Iterable[str], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
         import pyarrow as pa
 
-        wanted = [name for name in dict.fromkeys(names) if name in self.names]
-        return without_views(pa.RecordBatchReader.from_stream(self._frame.select(wanted)).read_all())
+        wanted = self._frame.select([name for name in dict.fromkeys(names) if name in self.names])
+        try:
+            return without_views(pa.RecordBatchReader.from_stream(wanted).read_all())
+        except pa.ArrowInvalid as error:  # 128 bits, which Arrow has not
+            held = ", ".join(f"{name!r} is {kind}" for name, kind in wanted.schema.items())
+            raise MisuseError(f"column {held}; pyarrow does not read all of them: {error}") from None
 
     def taken(self, places: pa.Array, added: pa.Table) -> Any:
         return self._frame[places.to_numpy()].hstack(self.made(added))
@@ -305,6 +310,18 @@ class DictTable(InputTable):
         return table.to_pylist()
 
 
+def _taken(column: pa.ChunkedArray, places: pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Return the values of a column at some places."""
+    import pyarrow as pa
+
+    plain = _without_view(column.type)
+    try:
+        return column.take(places) if plain == column.type else column.cast(plain).take(places).cast(column.type)
+    except pa.ArrowNotImplementedError:  # runs, and views in maps, unions and extension types (pyarrow 26)
+        whole = column.combine_chunks()
+        return pa.concat_arrays([whole.slice(0, 0), *(whole.slice(place, 1) for place in places.to_pylist())])
+
+
 def without_views(table: pa.Table) -> pa.Table:
     """Return a table whose texts are not views: pyarrow has no `take` for those, and Polars gives no others."""
     import pyarrow as pa
@@ -329,11 +346,16 @@ def is_any_list(kind: pa.DataType) -> bool:
 
 
 def with_plain_lists(table: pa.Table) -> pa.Table:
-    """Return a table whose lists have offsets, as the rule reads them."""
+    """Return a table whose lists have offsets, as the rule reads them; no kernel reads half floats and runs."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     for place, kind in enumerate(table.schema.types):
-        if is_any_list(kind) and not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        if pa.types.is_run_end_encoded(kind):
+            table = table.set_column(place, table.schema.names[place], pc.run_end_decode(table.column(place)))
+        elif pa.types.is_float16(kind):
+            table = table.set_column(place, table.schema.names[place], table.column(place).cast(pa.float32()))
+        elif is_any_list(kind) and not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
             lists = pa.large_list(kind.value_type)
             chunks = [_plain_lists(chunk) for chunk in table.column(place).chunks]
             table = table.set_column(place, table.schema.names[place], pa.chunked_array(chunks, lists))
@@ -357,6 +379,8 @@ def _without_view(kind: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if pa.types.is_binary_view(kind):
         return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
         return make(kind.value_field.with_type(_without_view(kind.value_type)))
@@ -392,7 +416,7 @@ def _without_fractions(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chun
 
 
 def _column(name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
-    """Return Python values as a column, UUIDs as texts."""
+    """Return Python values as a column, UUIDs as texts, and whole numbers beyond 64 bits as decimals."""
     import pyarrow as pa
 
     if kind is not None and pa.types.is_map(kind):
@@ -400,7 +424,7 @@ def _column(name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
     try:
         return _known(pa.array(values, kind))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass  # perhaps for UUIDs
+        pass  # perhaps for UUIDs or large numbers
     try:
         return _known(pa.array([_plain(value) for value in values], kind))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -422,6 +446,6 @@ def _known(values: pa.Array) -> pa.Array:
 def _plain(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
-    if isinstance(value, LISTS):
-        return [str(each) if isinstance(each, UUID) else each for each in value]
-    return value
+    if isinstance(value, int) and not -LARGE <= value < LARGE:
+        return Decimal(value)
+    return [_plain(each) for each in value] if isinstance(value, LISTS) else value

@@ -1,7 +1,8 @@
 """Work in threads, its results in order: for work that releases the interpreter lock.
 
-Invariant: results come in the order of the items. No more than `2 * count` items are in hand or wait to be taken. The
-threads end with the process, so an interrupt need not wait for them; `concurrent.futures` would.
+Invariant: results come in the order of the items. No more than `2 * count` items are in hand or wait to be taken, and
+there are no more threads than items. The threads end with the process, so an interrupt need not wait for them;
+`concurrent.futures` would.
 """
 
 from __future__ import annotations
@@ -58,12 +59,14 @@ def in_threads(work: Callable[[T], R], items: Iterable[T], count: int) -> Iterat
                     job.error = error
             job.done.set()
 
-    for _ in range(count):
-        threading.Thread(target=run, daemon=True).start()
+    started = 0
     waiting: deque[_Job[T, R]] = deque()
     try:
         jobs: Iterator[_Job[T, R]] = _jobs(items)
         for job in jobs:
+            if started < count:
+                threading.Thread(target=run, daemon=True).start()
+                started += 1
             waiting.append(job)
             asked.put(job)
             if len(waiting) == 2 * count:
@@ -72,5 +75,5 @@ def in_threads(work: Callable[[T], R], items: Iterable[T], count: int) -> Iterat
             yield waiting.popleft().taken()
     finally:
         stopped.set()
-        for _ in range(count):
+        for _ in range(started):
             asked.put(None)

@@ -76,14 +76,31 @@ def _after_known(table: pa.Table, known: pa.Table, names: Columns) -> pa.Table:
     if "outcome" in known.column_names and family(known.schema.field("outcome").type) == "text":
         outcome = known.column("outcome").cast(pa.string())
         known = known.filter(pc.invert(pc.is_in(outcome, pa.array(sorted(UNPLACED)))))
-    wanted = list(dict.fromkeys([*names.key, names.message]))
-    for name in wanted:
+    columns = {}
+    for name in dict.fromkeys([*names.key, names.message]):
         ours, theirs = (each.schema.field(name).type for each in (table, known))
         names.check_known(name, str(ours), family(ours), str(theirs), family(theirs))
-    columns = {name: known.column(name).cast(table.schema.field(name).type) for name in wanted}
+        try:
+            common = _common_type(ours, known.column(name))
+            columns[name] = known.column(name).cast(common)
+        except pa.ArrowInvalid as error:
+            raise MisuseError(Argument("known"), f": column {name!r} is {theirs}, here it is {ours}: {error}") from None
+        if common != ours:
+            table = table.set_column(table.schema.get_field_index(name), name, table.column(name).cast(common))
     first = pa.table(columns | {KNOWN: pa.array(np.zeros(len(known), np.int32))})
     table = table.append_column(KNOWN, pa.array(np.ones(len(table), np.int32)))
     return pa.concat_tables([table.slice(0, 0), first, table], promote_options="default")
+
+
+def _common_type(ours: pa.DataType, known: pa.ChunkedArray) -> pa.DataType:
+    """Return the type of a column of the rows; a wider one if known values do not fit: more categories, more digits."""
+    try:
+        known.cast(ours)
+        return ours
+    except pa.ArrowInvalid:
+        pair = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (ours, known.type)]
+        schemas = [pa.schema([("", kind)]) for kind in pair]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
 
 
 def counts_in(ordered: pa.Table) -> dict[tuple[str, str | None], int]:

@@ -249,7 +249,7 @@ def _family(kind: DataType) -> Family | None:
         return "number"
     if isinstance(kind, StringType | CharType | VarcharType):
         return "text"
-    return None if isinstance(kind, StructType | ArrayType | MapType | VariantType) else "other"
+    return None if isinstance(kind, StructType | ArrayType | MapType | VariantType) else "value of another type"
 
 
 def output_schema(arrivals: StructType, names: Columns, *, timed: bool = False) -> StructType:
