@@ -20,7 +20,7 @@ NAMES = ("run", "destination", "arrival", "message", "sender", "time", "stamp", 
 
 
 Family = Literal["text", "number", "null", "value of another type"]
-"""What ids of a type are compared as. Widths do not matter; those of another type, say moments, are equal in one type."""
+"""What ids of a type are compared as: widths do not matter. Ids of another type, say moments, are equal in one type."""
 
 Key = tuple[Field, ...]
 """The values that separate rows into independent orders."""
