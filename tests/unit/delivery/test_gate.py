@@ -493,14 +493,21 @@ def test_a_map_waits_for_handlers_that_run_beside_it(kind: str) -> None:
 
 
 def test_two_maps_of_one_gate_wait_for_each_other() -> None:
-    gate = Gate(concurrency=2)
+    gate, begun = Gate(concurrency=2), threading.Event()
     first = [{"message": f"m{number}", "depends_on": []} for number in range(6)]
     second = [{"message": f"n{number}", "depends_on": [f"m{number}"]} for number in range(6)]
+
+    def handle(row: Any) -> None:
+        begun.set()
+        time.sleep(0.02)
+
+    def outcomes(rows: list[dict[str, Any]]) -> list[str]:
+        return [each.outcome for each in gate.map(rows, handle)]
+
     with ThreadPoolExecutor() as pool:
-        outcomes = list(
-            pool.map(lambda rows: [e.outcome for e in gate.map(rows, lambda row: time.sleep(0.02))], [first, second])
-        )
-    assert outcomes == [["delivered"] * 6] * 2
+        theirs = pool.submit(outcomes, first)
+        begun.wait()  # a map that ends before the other has read a row has nothing to wait for
+        assert outcomes(second) == theirs.result() == ["delivered"] * 6
 
 
 @pytest.mark.parametrize("answer", [[("a",)], [{"id": "a"}], "a", [b"a"]])

@@ -36,7 +36,7 @@ def test_there_and_back(jsonl: Path, capfd: pytest.CaptureFixture[str]) -> None:
     there, back = jsonl.with_name("u.parquet"), jsonl.with_name("u.jsonl")
     assert main(["convert", str(jsonl), "--to", "parquet", "--out", str(there), "--verbose"]) == 0
     assert events_of(there) == EVENTS
-    said = "converted in this process (rows are written as they are read; --engine spark for the other)"
+    said = "converted in this process (rows are written as they are read; --engine spark chooses the other)"
     assert capfd.readouterr() == ("", f"5 events written to {there}, 0 rows left out\n{said}\n")
     assert main(["convert", str(there), "--to", "jsonl", "--out", str(back)]) == 0
     assert capfd.readouterr().err == f"5 events written to {back}, 0 rows left out\n"
