@@ -42,7 +42,7 @@ def ended(lines: Path) -> set[str]:
     return {line[1] for line in written(lines) if line[0] == "end"}
 
 
-def until(true: Callable[[], bool], seconds: float = 120) -> None:
+def until(true: Callable[[], bool], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end
@@ -182,7 +182,7 @@ def running(consumer: CausalConsumer, handler: Callable[[Any], Any], handled: li
         yield
     finally:
         consumer.stop()
-        thread.join(60)
+        thread.join(300)
         assert not thread.is_alive()
 
 
@@ -232,7 +232,7 @@ def test_an_unhandled_failure_is_handled_by_the_next_run(kafka: Broker) -> None:
 
     with running(parallel(kafka, "later", ["later"], Gate), fails, handled):
         until(lambda: len(handled) == 2)
-        time.sleep(0.2)
+        until(lambda: settled(kafka, "later", {"later": 1})("later/0/2"))
     handled.clear()
 
     async def works(row: Any) -> None:

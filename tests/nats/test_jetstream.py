@@ -304,9 +304,10 @@ def test_no_more_is_promised_than_the_server_keeps(folder: Path) -> None:
 def test_an_endpoint_stops_though_its_client_loses_a_cancellation(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """`wait_for` of Python 3.11 returns what came at the same moment, and forgets that it was cancelled."""
     subscription = JetStreamContext.PullSubscription
-    real, lost = subscription.fetch, []
+    real, lost, begun = subscription.fetch, [], asyncio.Event()
 
     async def fetch(*given: Any, **named: Any) -> list[Msg]:
+        begun.set()
         try:
             return await real(*given, **named)
         except asyncio.CancelledError:
@@ -320,6 +321,7 @@ def test_an_endpoint_stops_though_its_client_loses_a_cancellation(pair: Pair, mo
     async def go() -> None:
         async with Endpoint(pair.files[0]) as a:
             await until(lambda: a.process.links[1].open)
+            await begun.wait()
             await asyncio.sleep(0.2)  # within a fetch
             async with asyncio.timeout(60):
                 await a.stop()
@@ -335,5 +337,6 @@ def test_names_of_any_kind_are_subjects() -> None:
         assert names.name(token) == name
         assert re.fullmatch(r"[A-Za-z0-9_=-]+", token)
         assert names.beat(name) != names.beat(ANY) == "s-beat.*"
-    for token in ("=", "=4", "=zz", "ä=ff", "%"):  # what no process has written is read, and names no process
+    for token in ("=", "=4", "=zz", "ä=ff", "%", "%61"):  # what no process has written is read, and names no process
         assert names.token(names.name(token)) != token
+    assert names.name("%61") == "%61" != "a"  # an escape begins with = alone

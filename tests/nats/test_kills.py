@@ -34,7 +34,7 @@ def test_50_kills_of_members_and_of_the_server(folder: Path, capsys: pytest.Capt
         while server.kills < 20:
             server.kill()
             server.start()
-        fleet.rest(120.0, within=120.0)
+        fleet.rest(300.0, within=300.0)
         fleet.stop()
         totals = fleet.check()
     finally:

@@ -58,7 +58,7 @@ def reshards(spark: Any) -> None:
 def through_connect(port: int) -> None:
     """Run batches and audits as a client of Connect."""
     command = [sys.executable, str(TESTS / "spark" / "elsewhere.py"), f"sc://127.0.0.1:{port}"]
-    subprocess.run(command, check=True, timeout=200)
+    subprocess.run(command, check=True, timeout=600)
 
 
 def lakehouse(spark: Any, kind: str, folder: Path) -> None:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 FILE, DIR = "FILE", "DIR"
 READ = "the input"
-LONGEST_NAME = 4096
-"""Characters of a path that systems take; an argument may be another thing than a path."""
 
 
 def check_targets(parameters: Mapping[str, inspect.Parameter], given: Mapping[str, object]) -> None:
@@ -43,8 +41,7 @@ def _files_read(parameters: Mapping[str, inspect.Parameter], given: Mapping[str,
     """Return the files that a command reads: its arguments, and those found earlier."""
     values = [given.get(name, each.default) for name, each in parameters.items() if _is_input(name, declared(each))]
     names = [name for value in values for name in (value if isinstance(value, list | tuple) else (value,))]
-    paths = [Path(name) for name in names if isinstance(name, str | Path)]
-    return {path.resolve(): READ for path in paths if len(str(path)) < LONGEST_NAME and path.is_file()}
+    return {Path(name).resolve(): READ for name in names if isinstance(name, str | Path) and os.path.isfile(name)}
 
 
 def _is_input(name: str, option: OptionInfo | None) -> bool:

@@ -43,7 +43,7 @@ class Subjects:
     @staticmethod
     def name(token: str) -> str:
         """Return the process that a part of a subject names; one that no process of ours has written names none."""
-        return unquote_to_bytes(token.replace("=", "%")).decode("utf-8", "replace")
+        return unquote_to_bytes(token.replace("%", "%25").replace("=", "%")).decode("utf-8", "replace")
 
     def item(self, sender: str, destination: str) -> str:
         """Return the subject of items from one process to another; `ANY`: from any."""

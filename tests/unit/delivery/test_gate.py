@@ -56,13 +56,15 @@ def test_threads_take_turns() -> None:
 
 def test_no_more_handlers_run_than_were_asked_for() -> None:
     running = most = 0
-    lock = threading.Lock()
+    lock, together = threading.Lock(), threading.Barrier(3)
 
     def handle(each: Any) -> None:
         nonlocal running, most
         with lock:
             running += 1
             most = max(most, running)
+        if int(each["message"]) < 3:
+            together.wait(60)
         time.sleep(0.002)
         with lock:
             running -= 1
@@ -328,9 +330,10 @@ def test_leaving_a_loop_early_takes_back_what_has_not_begun() -> None:
 
 def test_a_task_that_is_cancelled_in_its_handler_has_failed() -> None:
     async def main() -> None:
-        gate, rows = Gate(concurrency=2), [row("a"), row("b", "a")]
+        gate, rows, begun = Gate(concurrency=2), [row("a"), row("b", "a")], asyncio.Event()
 
         async def handler(each: dict[str, Any]) -> None:
+            begun.set()
             await asyncio.sleep(60)
 
         async def drive() -> None:
@@ -338,11 +341,12 @@ def test_a_task_that_is_cancelled_in_its_handler_has_failed() -> None:
                 pass
 
         task = asyncio.create_task(drive())
-        await asyncio.sleep(0.01)
+        await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.sleep(0.01)
+        while gate.running:
+            await asyncio.sleep(0)
         assert [each["message"] for each in gate.failed()] == ["a"]
         assert (gate.running, gate.held) == (0, 0)
 
@@ -350,14 +354,16 @@ def test_a_task_that_is_cancelled_in_its_handler_has_failed() -> None:
 
 
 def test_a_skip_from_another_thread_lets_the_rows_of_a_map_go_on() -> None:
-    gate = Gate(concurrency=2)
+    gate, begun = Gate(concurrency=2), threading.Event()
 
     def handle(each: dict[str, Any]) -> None:
-        if each["message"] == "long":
-            while not gate.waiting():
-                time.sleep(0.001)
-            threading.Thread(target=gate.skip, args=["lost"]).start()
-            time.sleep(0.05)
+        if each["message"] == "b":
+            begun.set()
+            return
+        while not gate.waiting():
+            time.sleep(0.001)
+        threading.Thread(target=gate.skip, args=["lost"]).start()
+        assert begun.wait(60), "b does not begin beside the long one"
 
     handled = gate.map([row("long"), row("b", "lost")], handle)
     assert sorted(told(handled)) == [("b", "released"), ("long", "delivered")]

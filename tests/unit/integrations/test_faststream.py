@@ -21,6 +21,8 @@ from thence.errors import MisuseError
 from thence.integrations.faststream import CausalMiddleware, causal_headers
 
 PAGES = Path(__file__).parents[3] / "docs" / "how-to"
+PATIENCE = 300
+"""seconds after which what was waited for will not come, however slow the machine is"""
 CLIENTS = {
     "confluent": (faststream.confluent.KafkaBroker, faststream.confluent.TestKafkaBroker),
     "aiokafka": (faststream.kafka.KafkaBroker, faststream.kafka.TestKafkaBroker),
@@ -88,10 +90,10 @@ class Service:
         raw = faststream.confluent.testing.MockConfluentMessage(
             id.encode(), "t", b"", [(name, text.encode()) for name, text in told.items()], offset, 0, 1, 0
         )
-        await asyncio.wait_for(self.subscriber.consume_one(raw), 5)
+        await asyncio.wait_for(self.subscriber.consume_one(raw), PATIENCE)
 
     async def until(self, true: Callable[[], Any]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not true():
                 await asyncio.sleep(0.001)
 
@@ -372,7 +374,7 @@ def test_stopping_gives_back_what_waits_lets_handlers_end_and_commits() -> None:
             service.acts["slow"] = lambda: asyncio.sleep(0.05)
             await service.read(0, "slow")
             await service.read(1, "effect", "unknown")
-            await asyncio.wait_for(service.subscriber.stop(), 5)
+            await asyncio.wait_for(service.subscriber.stop(), PATIENCE)
         assert service.handled == ["slow"]
         assert service.client.commits[-1] == ("t", 0, 1)
         assert service.causal.gate.waiting() == []
