@@ -153,9 +153,7 @@ def test_an_input_is_not_written_over(tmp_path: Path, command: list[str], capsys
     assert trace.read_bytes() == before
 
 
-def test_an_argument_may_be_longer_than_the_name_of_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_argument_may_be_longer_than_the_name_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The id of a message, for example: it is looked up among the files that a command reads, and is none."""
     assert cli.main(["give-up", str(tmp_path), "m" * 300]) == 2
     assert "is not the checkpoint of a stream" in capsys.readouterr().err
