@@ -167,6 +167,16 @@ def test_what_lies_before_since_does_not_come_again(since: int | str) -> None:
         assert [each.name for each in alone(log([2, 1, 1]), seed, since=since)[0]] == ["tx501", "tx502"]
 
 
+@pytest.mark.parametrize("order", ["commit", "transaction", "keys"])
+@pytest.mark.parametrize("since", ["offset 1", 1000])
+@pytest.mark.parametrize("lost", [None, 1])
+def test_together_nothing_waits_for_what_lies_before_since(order: str, since: int | str, lost: int | None) -> None:
+    records = [each for place, each in enumerate(log([2, 1, 1])) if place != lost]
+    for seed in range(5):
+        found = together(records, seed, order=order, since=since)
+        assert sorted(each.name for each in found) == ["tx501", "tx502"]
+
+
 def test_a_policy_that_goes_on_without_a_change_releases_no_half_transaction() -> None:
     records = log([2, 1])
     left = [each for place, each in enumerate(records) if place != 1]

@@ -114,14 +114,15 @@ def _between(units: _Units, rows: list[DebeziumArrival], snapshot: list[str]) ->
             number = int(str(row["message"]).rpartition("/")[2])
             row["depends_on"] = [f"{name}/{number - 1 if number > 1 else 'begin'}"]
     for name, (end, count) in units.ends.items():
-        if count:
+        if count and not end["note"]:
             end["depends_on"] = [f"{name}/{count}"]
 
 
 def _behind_halves(units: _Units, places: Mapping[str, tuple[int, ...]]) -> None:
     """Let transactions wait for each one before them in the log, or at an unknown place, that is not whole."""
     names = dict.fromkeys(name for name in (*units.begins, *units.ends, *units.changes) if name is not None)
-    halves = {name for name in names if name not in units.begins or units.missing(name)}
+    passed = {name for name, (end, _) in units.ends.items() if end["note"]}  # before `since`
+    halves = {name for name in names if name not in passed and (name not in units.begins or units.missing(name))}
     for half in (name for name in names if name in halves):
         for name, begin in units.begins.items():
             before = half in places and name is not None and name in places and places[name] < places[half]
