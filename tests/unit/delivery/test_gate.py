@@ -412,6 +412,44 @@ def test_a_question_that_is_cancelled_at_any_step_is_asked_again(steps: int) -> 
     assert gate.waiting() == []
 
 
+def test_leaving_a_loop_keeps_the_ends_of_handlers_that_were_not_seen_yet() -> None:
+    async def main(gate: Gate) -> None:
+        together = asyncio.Event()
+
+        async def handler(each: Any) -> None:
+            if each["message"] == "b":
+                together.set()
+            await together.wait()
+
+        async with aclosing(aiter(gate.map([row("a"), row("b")], handler))) as handled:
+            async for _ in handled:
+                for _ in range(20):
+                    await asyncio.sleep(0)  # the other one ends too
+                break
+
+    gate = Gate(concurrency=2)
+    asyncio.run(asyncio.wait_for(main(gate), 60))
+    assert (gate.running, gate.failed()) == (0, [])
+    again = told(gate.map([row("a"), row("b"), row("c", "a", "b")], lambda each: None))
+    assert sorted(again) == [("a", "duplicate"), ("b", "duplicate"), ("c", "delivered")]
+
+
+def test_a_cancellation_that_a_handler_lets_out_fails_its_row_alone() -> None:
+    async def handler(each: Any) -> None:
+        if each["message"] == "a":
+            other = asyncio.create_task(asyncio.sleep(60))
+            asyncio.get_running_loop().call_soon(other.cancel)
+            await other
+
+    async def main(gate: Gate) -> list[tuple[str, str]]:
+        return told([each async for each in gate.map([row("a"), row("b"), row("c", "a")], handler)])
+
+    gate = Gate(concurrency=2)
+    found = asyncio.run(asyncio.wait_for(main(gate), 60))
+    assert sorted(found) == [("a", "failed"), ("b", "delivered"), ("c", "blocked")]
+    assert [each["message"] for each in gate.failed()] == ["a"]
+
+
 def test_leaving_a_loop_before_a_handler_had_its_first_step_takes_its_row_back() -> None:
     begun = list[str]()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.definition import DefinitionFindings, check_paths, told
 from support.soak import first
@@ -139,6 +140,20 @@ def test_row_groups_are_chunks(tmp_path: Path) -> None:
         assert found.route.startswith("row groups")
         assert told(found) == told(by_definition(everything))
         assert check_paths(found, by_run(everything), 60) == 60
+
+
+def test_row_groups_with_a_row_without_order_are_no_chunks(tmp_path: Path) -> None:
+    """Their footers say a least and a greatest order all the same."""
+    events = random_trace(79, Knobs(processes=6, steps=1500, late=0.1))
+    write_parquet(events, tmp_path / "t.parquet")
+    table = pq.read_table(tmp_path / "t.parquet")
+    orders = [None if place % 400 == 5 else each for place, each in enumerate(table.column("order").to_pylist())]
+    place = table.column_names.index("order")
+    pq.write_table(table.set_column(place, table.schema.field("order"), [orders]), tmp_path / "t.parquet",
+                   row_group_size=100)  # fmt: skip
+    found = audit_files(open_trace(tmp_path / "t.parquet"), cores=2, chunk_rows=300)
+    assert not found.route.startswith("row groups")
+    assert told(found) == told(by_definition([replace(event, order=None) for event in events]))
 
 
 def test_files_of_all_kinds_give_one_answer(tmp_path: Path) -> None:

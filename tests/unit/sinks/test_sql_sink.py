@@ -15,6 +15,7 @@ from support.pages import run_page
 from thence.errors import MisuseError
 from thence.sinks import RowRefused, SqlSink, sql
 from thence.sources import WholeTransaction
+from thence.tables.sinks.positions import Positions
 from thence.tables.sources.commits import LogPosition, since_mark
 from thence.tables.sources.whole import Changes
 
@@ -375,3 +376,23 @@ def test_another_order_repeats_nothing(engine: sa.Engine, sink: SqlSink, before:
     assert not sink.apply(unit(1, made[0], order=after))
     assert sink.apply(unit(2, made[1], order=after))
     assert rows(engine, "customer") == [(1, "newer", None), (2, "new", None)]
+
+
+def test_a_position_that_another_process_has_moved_meanwhile_is_read_again(
+    sink: SqlSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the reading of a position and its update, another process commits the same transaction."""
+    assert sink.apply(at(1, "600:1000"))
+    found, moved = Positions._found, [False]
+
+    def stale(self: Positions, connection: sa.Connection, source: str, log: str) -> Any:
+        read = found(self, connection, source, log)
+        if read is not None and not moved[0]:
+            moved[0] = True
+            moves = "update thence_positions set place = '[3]', transaction_id = '601:1010', transactions = 2"
+            connection.exec_driver_sql(moves)
+        return read
+
+    monkeypatch.setattr(Positions, "_found", stale)
+    assert not sink.apply(at(3, "601:1010"))
+    assert moved == [True]

@@ -257,3 +257,18 @@ def test_changes_without_the_transaction_topic_say_what_is_not_read(database: st
     assert rows[0]["note"] == (
         f"{rows[0]['transaction']}/begin is not among the records: is the topic shop.transaction read too?"
     )
+
+
+def test_changes_of_one_commit_of_sql_server_go_by_their_serial_number() -> None:
+    """Without a topic of transactions, the change says its commit and its place there."""
+
+    def changed(number: int) -> dict[str, Any]:
+        source = {"name": "shop", "db": "d", "schema": "dbo", "table": "customer"}
+        source |= {"commit_lsn": "00000027:00000ac0:0002", "event_serial_no": number}  # type: ignore[dict-item]
+        return {"op": "u", "source": source, "before": {"id": 1}, "after": {"id": 1, "name": f"n{number}"}}
+
+    for order in ([1, 2, 3], [3, 1, 2], [2, 3, 1]):
+        rows = from_changes([changed(number) for number in order], order="keys", foreign_keys=KEYS)
+        named = {number: row["message"] for number, row in zip(order, rows, strict=True)}
+        causes = {number: row["depends_on"] for number, row in zip(order, rows, strict=True)}
+        assert causes == {1: [], 2: [named[1]], 3: [named[2]]}, order
