@@ -20,7 +20,7 @@ import thence
 from thence.cli.why import _show as show_why
 from thence.errors import MisuseError
 from thence.live.admin import why
-from thence.live.database import StandardDatabase
+from thence.live.database import JournalError, StandardDatabase
 from thence.live.inputs import SEND
 from thence.live.journal import Journal
 from thence.live.logs import EVENTS, JsonFormatter
@@ -215,6 +215,18 @@ def test_why_names_the_root_of_a_jam_first(folder: Path, capsys: pytest.CaptureF
     assert any("the first 20 of 30" in line for line in lines)
     assert sum("answer" in line or " b1 " in line or "waits" in line for line in lines) < 25
     assert len(lines) < 40
+
+
+def test_a_backup_that_cannot_be_written_says_why_and_ends_nothing(folder: Path) -> None:
+    async def go() -> None:
+        async with Endpoint(configure(folder)[0]) as a:
+            with pytest.raises(JournalError, match=r"cannot be copied to .*copy: No such file or directory"):
+                await a.backup(folder / "missing" / "copy")
+            with pytest.raises(MisuseError, match=r"a\.journal is the journal itself; a copy goes to another file"):
+                await a.backup(str(a.config.journal))
+            assert await a.send({"b"}, b"x") == "a1"
+
+    run(go())
 
 
 def test_a_backup_lets_the_endpoint_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

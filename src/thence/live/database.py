@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal, Protocol
 
-from thence.errors import TraceError
+from thence.errors import MisuseError, TraceError
 from thence.live.private import make_private
 
 SyncMode = Literal["full", "normal"]
@@ -123,15 +123,18 @@ class StandardDatabase:
 
         It reads through a connection of its own, which cannot write: this one goes on meanwhile.
         """
-        make_private(target)
+        if Path(target).resolve() == Path(self.path).resolve():
+            raise MisuseError(f"{target} is the journal itself; a copy goes to another file")
         try:
+            make_private(target)
             with (
                 closing(sqlite3.connect(f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True)) as source,
                 closing(sqlite3.connect(target)) as other,
             ):
                 source.backup(other)
-        except sqlite3.Error as error:
-            raise JournalError(f"journal {self.path} cannot be copied to {target}: {error}") from error
+        except (sqlite3.Error, OSError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            raise JournalError(f"journal {self.path} cannot be copied to {target}: {reason}") from error
 
     def guard(self, allowed: bool) -> None:
         """While `allowed` is false, refuse statements that touch the journal's own tables or end the transaction."""

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from support.causal_walks import path
+from support.some import some
 from support.tables import normal
 from support.traces import Knobs, random_trace, spoil
 
@@ -15,6 +16,7 @@ from thence.core.model.events import Event, parse
 from thence.core.model.order import judge, usable
 from thence.tables.judge import proof_path as kernel
 from thence.tables.judge.proof_path import shortest_paths
+from thence.tables.judge.stored_rows import JudgedEvents, TableRows
 
 
 def check(events: list[Event], *, order: bool = True, ask: str = "") -> int:
@@ -94,3 +96,17 @@ def test_what_is_not_there_has_no_path() -> None:
     events = normal(parse("a!1>b b!1>a a?b1 b?a1"))
     assert shortest_paths(events, [("a1", "b1"), ("a1", "nobody"), ("nobody", "a1"), ("a1", "a1")]) == [None] * 4
     assert shortest_paths(events, []) == []
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_what_may_lie_on_a_path_is_loaded_to_its_ends(size: int) -> None:
+    """Of a run in order, all rows from the one send to the other, wherever parts begin and end, and no others."""
+    events = random_trace(5, Knobs(processes=5, steps=120, late=0.4, slow=0.4))
+    violations = judge(events).violations
+    table, at = normal(events), {e.message: e.order or 0 for e in events if e.kind == "send"}
+    stored = JudgedEvents([TableRows("r", table.slice(start, size)) for start in range(0, len(table), size)], {"r"})
+    for each in some(violations):
+        low, high = at[each.missing], at[each.early]
+        near = stored.of_run("r", [(each.missing, each.early)])
+        wanted = [order for order in table.column("order").to_pylist() if low <= order <= high]
+        assert sorted(near.column("order").to_pylist()) == sorted(wanted)
