@@ -13,6 +13,7 @@ from thence.core.model.order import judge
 from thence.tables.judge import findings
 from thence.tables.judge.chunk import summarise, summary_of
 from thence.tables.judge.chunk_clocks import stacked
+from thence.tables.judge.stored_rows import TableRows, chunks_of_stored
 
 
 def test_a_summary_may_take_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +25,17 @@ def test_a_summary_may_take_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(rows) in (3, 4)
     assert b"".join(row["payload"] for row in rows) == alone
     assert summary_of(row["payload"] for row in rows).processes == summary_of([alone]).processes
+
+
+def test_small_runs_share_chunks_of_a_bounded_size() -> None:
+    """A chunk takes runs until it has too many rows; the parts of a run stay together."""
+    table = normal(random_trace(3)).slice(0, 20)
+    stored = [TableRows(f"r{number % 12}", table) for number in range(24)]
+    chunks = list(chunks_of_stored(stored, 100))
+    assert [sorted({some.run for some in chunk.stored}) for chunk in chunks] == [
+        ["r0", "r1", "r2"], ["r3", "r4", "r5"], ["r6", "r7", "r8"], ["r10", "r11", "r9"],
+    ]  # fmt: skip
+    assert [chunk.rows for chunk in chunks] == [120] * 4
 
 
 @pytest.mark.parametrize("start", first(1, range(0, 300, 100)))
