@@ -114,6 +114,8 @@ class Gate:
         """the mark of the caller that asks"""
         self._watching: set[Callable[[], object]] = set()
         """what is to be called when something has changed"""
+        self._standing_by: set[Callable[[], object]] = set()
+        """what is to be called when the one that asks stops"""
 
     def turn(self, row: Fields) -> Turn:
         """Return a context manager that is entered when all causes of the row are done and a handler may run.
@@ -272,15 +274,16 @@ class Gate:
                 rule.dead_letter(ticket, "dead-lettered before")
 
     def watch(self, changed: Callable[[], object]) -> bool:
-        """Have a function called at the next change, once; False if no handler runs, so that no change need come.
+        """Have a function called at the next change, once; False if no change need come: nothing runs or is asked.
 
         Args:
             changed: what is called, in any thread.
         """
         with self._lock:
-            if self.running:
+            coming = self.running > 0 or self._asking is not None
+            if coming:
                 self._watching.add(changed)
-            return self.running > 0
+            return coming
 
     def withdraw(self, entry: GateEntry) -> None:
         """Take back a row that has not run, as if it had never come.
@@ -293,10 +296,16 @@ class Gate:
             self._fill()
         self._call()
 
-    def may_ask(self) -> object | None:
-        """Return a mark if the caller must ask for ids now: one caller at a time, until `misses` returns nothing."""
+    def may_ask(self, otherwise: Callable[[], object] | None = None) -> object | None:
+        """Return a mark if the caller must ask for ids now: one caller at a time, until `misses` returns nothing.
+
+        Args:
+            otherwise: what is called, in any thread, if another caller is asking and stops before that.
+        """
         with self._lock:
             if self._asking is not None or not self._missed:
+                if self._asking is not None and otherwise is not None:
+                    self._standing_by.add(otherwise)
                 return None
             self._asking = object()
             return self._asking
@@ -308,8 +317,12 @@ class Gate:
             mark: what `may_ask` returned.
         """
         with self._lock:
-            if self._asking is mark:
-                self._asking = None
+            if self._asking is not mark:
+                return
+            self._asking = None
+            self._watching |= self._standing_by
+            self._standing_by.clear()
+        self._call()
 
     def ask_again(self) -> None:
         """Have `known` asked once more for causes that have not arrived: another process may have finished them."""
@@ -336,7 +349,10 @@ class Gate:
                     break
             if not found:
                 self._asking = None
-            return found
+                self._standing_by.clear()
+        if not found:
+            self._call()
+        return found
 
     def answer(self, ids: Ids, there: Iterable[str]) -> Ids:
         """Take the answer of `known`; return the ids that are still missing.
