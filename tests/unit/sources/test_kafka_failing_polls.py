@@ -100,9 +100,7 @@ def consumer(monkeypatch: pytest.MonkeyPatch, broker: Broker, make: Any) -> kafk
     monkeypatch.setattr(kafka, "client", lambda: SimpleNamespace(**{**vars(confluent_kafka), **clients}))
     monkeypatch.setattr(kafka, "ensure_topic", lambda *_: None)
     monkeypatch.setattr(kafka, "topic_partitions", lambda *_: {"events": [0]})
-    monkeypatch.setattr(
-        kafka.CausalConsumer, "_stored_records", lambda self, start: iter(broker.states), raising=True
-    )
+    monkeypatch.setattr(kafka.CausalConsumer, "_stored_records", lambda self, start: iter(broker.states), raising=True)
     return kafka.CausalConsumer({"group.id": "g"}, ["events"], make, state_topic="state")
 
 
@@ -162,7 +160,7 @@ def test_a_forwarded_row_that_the_client_refuses_is_an_error_and_not_tried_for_e
     reader = consumer(monkeypatch, broker := Broker({}), lambda: Orderer("depends_on"))
     first = [row["message"] for row in reader.poll(0)]
     reader.forward("elsewhere", {"key": None, "value": b"1", "message": "m0", "outcome": "delivered", "position": 1})
-    with pytest.raises(PeerError, match="nothing was committed, because .*too large"):
+    with pytest.raises(PeerError, match=r"nothing was committed, because .*too large"):
         reader.commit()
     assert broker.aborted == 1
     assert whole_state(broker.states) is None
