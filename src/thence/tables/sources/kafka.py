@@ -37,6 +37,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from thence.core.model.plain import Field, Fields, Option, Row
@@ -69,6 +70,7 @@ FETCH = 1 << 16
 """bytes of one partition at a time: a backlog is read evenly, so that few records wait for those of other partitions"""
 STATE_TOPIC = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.1"}
 """Each record of a state has its key, so that Kafka keeps the latest and clears away those before."""
+_PLACE = itemgetter("topic", "partition", "offset")
 
 
 class CausalConsumer:
@@ -117,8 +119,8 @@ class CausalConsumer:
         self._config = connection(config)
         self.orderer, self.active = self._orderer(), False
         self._next: dict[PartitionName, int] = {}
-        self._packed: dict[int, tuple[Fields, bytes]] = {}
-        """held records, by their identity, as a commit writes them: one held through many commits is packed once"""
+        self._packed: dict[Field, bytes] = {}
+        """held records, by their place, as a commit writes them: one held through many commits is packed once"""
         self._forwarded: list[tuple[str, Row]] = []
         self._writer: Producer
         self._chosen = self._fenced = False
@@ -179,7 +181,8 @@ class CausalConsumer:
             self._writer.begin_transaction()
             for topic, row in self._forwarded:
                 self._write(topic, row["value"], key=row["key"], headers=_forwarded_headers(row))
-            begins = self._write_state()
+            with without_collection():
+                begins = self._write_state()
             patiently(lambda: self._writer.commit_transaction(CALL_SECONDS))
         except (client().KafkaException, PeerError) as error:
             self._give_up(error)
@@ -342,15 +345,12 @@ class CausalConsumer:
 
     def _snapshot(self) -> bytes:
         """Return the state of the orderer; a record that was held at the commit before is packed already."""
-        before, now = self._packed, dict[int, tuple[Fields, bytes]]()
+        before, now = self._packed, dict[Field, bytes]()
 
         def packed(row: Fields) -> bytes:
-            place = id(row)  # of no other row as long as this one is kept beside it
-            found = before.get(place)
-            if found is None:
-                found = row, pack_row(row)
-            now[place] = found
-            return found[1]
+            place = _PLACE(row)
+            found = now[place] = before.get(place) or pack_row(row)
+            return found
 
         written = self.orderer.snapshot(packed)
         self._packed = now
