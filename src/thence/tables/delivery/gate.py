@@ -26,7 +26,7 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key, named_once
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.delivery_terms import ASK_AT_ONCE
+from thence.tables.delivery.delivery_terms import ASK_AT_ONCE, known_texts
 from thence.tables.delivery.gate_entry import GateEntry, TurnRefused
 from thence.tables.delivery.outcome import KINDS, PLACED, Kind
 from thence.tables.delivery.outcome_cy import Outcome
@@ -362,7 +362,7 @@ class Gate:
             there: those of them that are in the target.
         """
         with self._lock:
-            present = _known_texts(there)
+            present = known_texts(there)
             asked = {name: self._missed.pop(name) for name in ids}
             names = [name for name in ids if name in present]
             for key in {key: None for name in names for key in asked[name]}:
@@ -551,19 +551,6 @@ class Gate:
     def _failures(self) -> str:
         failed = ", ".join(entry.id for entry in self._failed.values())
         return f"failed: {failed}" if failed else "no row has failed"
-
-
-def _known_texts(there: Iterable[object]) -> set[str]:
-    """Return the answer of `known` as texts; refuse rows of a query, which would equal no id."""
-    found = list(there)
-    for each in found:
-        if isinstance(there, str) or (hasattr(each, "__len__") and not isinstance(each, str)):
-            shown = there if isinstance(there, str) else each
-            raise MisuseError(
-                f"known returned {shown!r:.60}; a list of ids is expected, as texts, whole numbers or UUIDs: of the "
-                "rows of a query, the column of the id"
-            )
-    return set(map(str, found))
 
 
 def _check(by: By, asks: bool, concurrency: int, held_limit: int | None, on_error: OnError) -> None:
