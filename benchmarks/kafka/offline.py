@@ -4,8 +4,8 @@
 
 The stamps of `run.py`, as confluent-kafka's own `Message` objects, six partitions read in turn by 64 KB, and the last
 one LAG turns behind, so that as many rows are held as of a real broker (`fetch.py`); a commit for every 5,000 records,
-whose records are counted and dropped. What the client does in its own threads is left out: `run.py` has it, with a
-broker. Five rounds, each in a process of its own; writes results/offline.json.
+whose records are counted and dropped. What the client does in its own threads, fetching among it, is left out: `run.py`
+has it, with a broker. Five rounds, each in a process of its own; writes results/offline.json.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ class Backlog:
     """Takes the place of a consumer: hands on a backlog, of each partition 64 KB in turn, the last one behind."""
 
     def __init__(self, partitions: list[list[Any]], lag: int) -> None:
-        self.left = [deque(each) for each in partitions]
+        """Put the records in the order in which they are read: that is the client's work, not the consumer's."""
+        left = [deque(each) for each in partitions]
         self.ready: deque[Any] = deque()
-        self.lag = lag
-
-    def consume(self, limit: int, _: float) -> list[Any]:
-        while len(self.ready) < limit and any(self.left):
-            for place, part in enumerate(self.left):
-                if place == len(self.left) - 1 and self.lag > 0 and any(self.left[:-1]):
-                    self.lag -= 1
+        while any(left):
+            for place, part in enumerate(left):
+                if place == len(left) - 1 and lag > 0 and any(left[:-1]):
+                    lag -= 1
                     continue
                 size = 0
                 while part and size < FETCHED:
                     size += sum(len(value) for _, value in part[0].headers()) + 100
                     self.ready.append(part.popleft())
+
+    def consume(self, limit: int, _: float) -> list[Any]:
         return [self.ready.popleft() for _ in range(min(limit, len(self.ready)))]
 
     def commit(self, **_: Any) -> None:

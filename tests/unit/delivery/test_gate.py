@@ -584,3 +584,100 @@ def test_many_failed_rows_beside_many_that_wait_take_time_in_proportion(choice: 
     outcomes = Counter(each.outcome for each in Gate(on_error=choice).map(rows, fail))
     assert outcomes == {"skipped" if choice == "skip" else "quarantined": count, "blocked": count}
     assert time.process_time() - started < 60
+
+
+@pytest.mark.parametrize("asker", ["map", "turn"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_map_waits_for_what_another_caller_asks(asker: str, cut: bool) -> None:
+    """Also where that caller is cancelled in the middle of its question: then this one asks."""
+    calls: list[list[str]] = []
+
+    async def main() -> list[tuple[str, str]]:
+        asked, answered = asyncio.Event(), asyncio.Event()
+
+        async def known(ids: list[str]) -> list[str]:
+            calls.append(ids)
+            asked.set()
+            await answered.wait()
+            return ids
+
+        async def handle(each: Any) -> None:
+            pass
+
+        async def beside() -> None:
+            if asker == "map":
+                assert told([each async for each in gate.map([row("a", "x")], handle)]) == [("a", "delivered")]
+                return
+            async with gate.turn(row("a", "x")):
+                pass
+
+        async def second() -> list[tuple[str, str]]:
+            return told([each async for each in gate.map([row("b", "x"), row("c", "y")], handle)])
+
+        gate = Gate(known=known, concurrency=2)
+        first = asyncio.create_task(beside())
+        await asked.wait()
+        other = asyncio.create_task(second())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not other.done()
+        if cut and asker == "map":
+            first.cancel()
+        answered.set()
+        found = await other
+        await asyncio.gather(first, return_exceptions=True)
+        return found
+
+    assert sorted(asyncio.run(asyncio.wait_for(main(), 60))) == [("b", "delivered"), ("c", "delivered")]
+    assert calls[0] == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["asyncio", "threads"])
+def test_a_turn_asks_where_the_map_that_asked_is_gone(kind: str) -> None:
+    calls: list[list[str]] = []
+
+    async def main(gate: Gate, asked: asyncio.Event) -> None:
+        async def handle(each: Any) -> None:
+            pass
+
+        async def mapped() -> None:
+            async for _ in gate.map([row("a", "x")], handle):
+                pass
+
+        async def turned() -> None:
+            async with gate.turn(row("b", "x")):
+                pass
+
+        def in_thread() -> None:
+            with gate.turn(row("b", "x")):
+                pass
+
+        first = asyncio.create_task(mapped())
+        await asked.wait()
+        other = asyncio.create_task(turned() if kind == "asyncio" else asyncio.to_thread(in_thread))
+        while gate.held < 2:
+            await asyncio.sleep(0)
+        first.cancel()
+        await other
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+    async def whole() -> None:
+        asked = asyncio.Event()
+
+        async def known(ids: list[str]) -> list[str]:
+            calls.append(ids)
+            asked.set()
+            if len(calls) == 1:
+                await asyncio.Event().wait()
+            return ids
+
+        def plain(ids: list[str]) -> Any:
+            return known(ids) if not calls else ids
+
+        gate = Gate(known=known if kind == "asyncio" else plain)
+        await main(gate, asked)
+        assert gate.waiting() == []
+
+    asyncio.run(asyncio.wait_for(whole(), 60))
+    assert calls == [["x"]] * (2 if kind == "asyncio" else 1)

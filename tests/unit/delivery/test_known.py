@@ -219,3 +219,45 @@ def test_random_sets_with_a_function_of_known_ids_equal_those_with_a_table(seed:
     ]
     found = [(r["message"], r["outcome"], r["position"], r["missing"]) for r in orderer.deliver(rows)]
     assert found == wanted
+
+
+@pytest.mark.parametrize("failing", range(1, 6))
+@pytest.mark.parametrize("size", [1, 4, 50])
+def test_a_batch_of_which_known_raises_loses_no_row(failing: int, size: int) -> None:
+    """Rows that left, rows that wait, and those behind the failing one; of one key or of others."""
+    rows = [
+        {"account": number % 3, "message": f"m{number}", "depends_on": [f"old{number}"] if number % 4 == 1 else []}
+        for number in range(30)
+    ]
+
+    def delivered(fails: int) -> list[tuple[Any, ...]]:
+        calls: list[list[str]] = []
+
+        def known(ids: list[str]) -> list[str]:
+            calls.append(ids)
+            if len(calls) == fails:
+                raise ConnectionError("the database is away")
+            return ids
+
+        orderer = thence.Orderer("depends_on", key=["account"], known=known)
+        out: list[dict[str, Any]] = []
+        for start in range(0, len(rows), size):
+            try:
+                out += orderer.push_all(rows[start : start + size])
+            except ConnectionError:
+                if size > 1:
+                    with pytest.raises(MisuseError, match=r"call push_all\(\[\]\) before snapshot"):
+                        orderer.snapshot()
+                out += orderer.push_all([])
+        assert orderer.held() == {}
+        assert len(calls) > 3
+        return sorted((row["account"], row["message"], row["outcome"]) for row in out)
+
+    wanted = sorted((row["account"], row["message"], "delivered") for row in rows)
+    assert delivered(0) == delivered(failing) == wanted
+
+
+def test_rows_of_a_query_are_no_answer_of_known() -> None:
+    orderer = thence.Orderer("depends_on", key=["account"], known=lambda ids: [(each,) for each in ids])  # type: ignore
+    with pytest.raises(MisuseError, match=r"known returned \('a',\); a list of ids is expected"):
+        orderer.push({"account": 1, "message": "b", "depends_on": ["a"]})

@@ -12,6 +12,7 @@ import faststream.confluent
 import faststream.confluent.testing
 import faststream.kafka
 import pytest
+from confluent_kafka import TopicPartition
 from faststream import AckPolicy
 from faststream.exceptions import AckMessage, RejectMessage
 from support.pages import run, steps
@@ -40,18 +41,21 @@ class Client:
         self.consumer = self
         self.commits: list[tuple[str, int, int]] = []
         self.paused = False
+        self.assigned = [TopicPartition("t", number) for number in range(2)]
 
-    def assignment(self) -> list[str]:
-        return ["all"]
+    def assignment(self) -> list[TopicPartition]:
+        return self.assigned
 
-    def pause(self, what: list[str]) -> None:
+    def pause(self, what: list[TopicPartition]) -> None:
         self.paused = True
 
-    def resume(self, what: list[str]) -> None:
+    def resume(self, what: list[TopicPartition]) -> None:
         self.paused = False
 
     def commit(self, *, offsets: list[Any], asynchronous: bool) -> None:
         assert not asynchronous
+        if not {each.partition for each in offsets} <= {each.partition for each in self.assigned}:
+            raise RuntimeError("Partition is not assigned")  # as aiokafka says it
         self.commits += [(each.topic, each.partition, each.offset) for each in offsets]
 
     async def stop(self) -> None:
@@ -85,10 +89,10 @@ class Service:
             yield self
             await self.subscriber.stop()
 
-    async def read(self, offset: int, id: str, *causes: str, **headers: str) -> None:
+    async def read(self, offset: int, id: str, *causes: str, partition: int = 0, **headers: str) -> None:
         told = causal_headers(id, causes) | headers
         raw = faststream.confluent.testing.MockConfluentMessage(
-            id.encode(), "t", b"", [(name, text.encode()) for name, text in told.items()], offset, 0, 1, 0
+            id.encode(), "t", b"", [(name, text.encode()) for name, text in told.items()], offset, partition, 1, 0
         )
         await asyncio.wait_for(self.subscriber.consume_one(raw), PATIENCE)
 
@@ -315,6 +319,30 @@ def test_a_group_that_goes_back_repeats_nothing_that_waits_runs_or_is_done_here(
             go.set()
             await service.committed(8)
             assert service.handled == ["done", "slow", "effect"]
+
+    asyncio.run(main())
+
+
+def test_a_partition_that_went_to_another_process_is_committed_there_and_holds_no_commit_back() -> None:
+    async def main() -> None:
+        async with Service(Gate(known=nothing, concurrency=4)).running() as service:
+            go = asyncio.Event()
+            service.acts["slow"] = go.wait
+            await service.read(7, "slow", partition=1)
+            await service.read(0, "first")
+            await service.until(lambda: service.client.commits)
+            service.client.assigned = [TopicPartition("t", 0)]
+            go.set()
+            await service.until(lambda: "slow" in service.handled)
+            await service.read(1, "second")
+            await service.committed(2)
+            assert ("t", 1, 8) not in service.client.commits
+            service.client.assigned = [
+                TopicPartition("t", 1)
+            ]  # back again: what the other process committed is not undone
+            await service.read(99, "third", partition=1)
+            await service.until(lambda: service.client.commits[-1] == ("t", 1, 100))
+            assert ("t", 1, 8) not in service.client.commits
 
     asyncio.run(main())
 

@@ -59,6 +59,21 @@ def test_metadata_that_is_too_long_names_fewer_records_and_says_that_it_is_full(
     assert not progress.full
 
 
+@pytest.mark.parametrize("limit", range(0, 60))
+def test_as_many_spans_are_named_as_there_is_room_for(limit: int) -> None:
+    progress, whole = Progress(None, limit), Progress(None, 10_000)
+    for each in (progress, whole):
+        for offset in range(0, 9000, 150):
+            each.take(offset)
+            if offset % 300:
+                each.settle(offset)
+    made, spans = progress.commit(), whole.commit().spans
+    assert made.spans == spans[: len(made.spans)]
+    assert len(made.metadata) <= limit or not made.spans
+    assert len(made._replace(spans=spans[: len(made.spans) + 1]).metadata) > limit
+    assert progress.full
+
+
 def test_a_commit_of_another_tool_says_where_to_begin() -> None:
     assert read_commit(7, "") == read_commit(7, None) == read_commit(7, "theirs") == Committed(7, 7, ())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 
 import pytest
@@ -51,3 +52,14 @@ def test_a_held_record_is_packed_and_read_again() -> None:
     assert unpack_row(pack_row(row)) == row
     old = b'{"message": "m", "value": {"$bytes": "AAE="}, "offset": 7}'
     assert unpack_row(old) == {"message": "m", "value": b"\x00\x01", "offset": 7}
+
+
+@pytest.mark.parametrize("text", ["", '"', "\\", "\x00\x1f\x7f", "\u2028é\U0001f600", "\ud800", "null", "[1, 2]"])
+def test_the_head_of_a_packed_record_is_json(text: str) -> None:
+    plain = {
+        "run": None, "destination": text, "message": text, "sender": text, "depends_on": [text, "b"], "note": text,
+        "topic": text, "partition": 0, "offset": (1 << 63) - 1, "time": 1e-7,
+    }  # fmt: skip
+    packed = pack_row(plain | {"stamp": None, "key": b"", "value": b"\n"})
+    assert json.loads(packed.partition(b"\n")[0]) == [*plain.values(), -1, 0, 1]
+    assert unpack_row(packed) == plain | {"stamp": None, "key": b"", "value": b"\n"}

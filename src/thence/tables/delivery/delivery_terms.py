@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from thence.core.model.roster import Roster
@@ -24,6 +24,19 @@ def check_known(by: By) -> None:
             Argument("known"), " goes with ", Argument("by", "depends_on"), "; ", Argument("by", by),
             " names its causes by number",
         )  # fmt: skip
+
+
+def known_texts(there: Iterable[object]) -> set[str]:
+    """Return the answer of `known` as texts; refuse rows of a query, which would equal no id."""
+    found = list(there)
+    for each in found:
+        if isinstance(there, str) or (hasattr(each, "__len__") and not isinstance(each, str)):
+            shown = there if isinstance(there, str) else each
+            raise MisuseError(
+                f"known returned {shown!r:.60}; a list of ids is expected, as texts, whole numbers or UUIDs: of the "
+                "rows of a query, the column of the id"
+            )
+    return set(map(str, found))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key, named_once
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.delivery_terms import ASK_AT_ONCE
+from thence.tables.delivery.delivery_terms import ASK_AT_ONCE, known_texts
 from thence.tables.delivery.gate_entry import GateEntry, TurnRefused
 from thence.tables.delivery.outcome import KINDS, PLACED, Kind
 from thence.tables.delivery.outcome_cy import Outcome
@@ -114,6 +114,8 @@ class Gate:
         """the mark of the caller that asks"""
         self._watching: set[Callable[[], object]] = set()
         """what is to be called when something has changed"""
+        self._standing_by: set[Callable[[], object]] = set()
+        """what is to be called when the one that asks stops"""
 
     def turn(self, row: Fields) -> Turn:
         """Return a context manager that is entered when all causes of the row are done and a handler may run.
@@ -272,15 +274,16 @@ class Gate:
                 rule.dead_letter(ticket, "dead-lettered before")
 
     def watch(self, changed: Callable[[], object]) -> bool:
-        """Have a function called at the next change, once; False if no handler runs, so that no change need come.
+        """Have a function called at the next change, once; False if no change need come: nothing runs or is asked.
 
         Args:
             changed: what is called, in any thread.
         """
         with self._lock:
-            if self.running:
+            coming = self.running > 0 or self._asking is not None
+            if coming:
                 self._watching.add(changed)
-            return self.running > 0
+            return coming
 
     def withdraw(self, entry: GateEntry) -> None:
         """Take back a row that has not run, as if it had never come.
@@ -293,10 +296,16 @@ class Gate:
             self._fill()
         self._call()
 
-    def may_ask(self) -> object | None:
-        """Return a mark if the caller must ask for ids now: one caller at a time, until `misses` returns nothing."""
+    def may_ask(self, otherwise: Callable[[], object] | None = None) -> object | None:
+        """Return a mark if the caller must ask for ids now: one caller at a time, until `misses` returns nothing.
+
+        Args:
+            otherwise: what is called, in any thread, if another caller is asking and stops before that.
+        """
         with self._lock:
             if self._asking is not None or not self._missed:
+                if self._asking is not None and otherwise is not None:
+                    self._standing_by.add(otherwise)
                 return None
             self._asking = object()
             return self._asking
@@ -308,8 +317,12 @@ class Gate:
             mark: what `may_ask` returned.
         """
         with self._lock:
-            if self._asking is mark:
-                self._asking = None
+            if self._asking is not mark:
+                return
+            self._asking = None
+            self._watching |= self._standing_by
+            self._standing_by.clear()
+        self._call()
 
     def ask_again(self) -> None:
         """Have `known` asked once more for causes that have not arrived: another process may have finished them."""
@@ -336,7 +349,10 @@ class Gate:
                     break
             if not found:
                 self._asking = None
-            return found
+                self._standing_by.clear()
+        if not found:
+            self._call()
+        return found
 
     def answer(self, ids: Ids, there: Iterable[str]) -> Ids:
         """Take the answer of `known`; return the ids that are still missing.
@@ -346,7 +362,7 @@ class Gate:
             there: those of them that are in the target.
         """
         with self._lock:
-            present = _known_texts(there)
+            present = known_texts(there)
             asked = {name: self._missed.pop(name) for name in ids}
             names = [name for name in ids if name in present]
             for key in {key: None for name in names for key in asked[name]}:
@@ -535,19 +551,6 @@ class Gate:
     def _failures(self) -> str:
         failed = ", ".join(entry.id for entry in self._failed.values())
         return f"failed: {failed}" if failed else "no row has failed"
-
-
-def _known_texts(there: Iterable[object]) -> set[str]:
-    """Return the answer of `known` as texts; refuse rows of a query, which would equal no id."""
-    found = list(there)
-    for each in found:
-        if isinstance(there, str) or (hasattr(each, "__len__") and not isinstance(each, str)):
-            shown = there if isinstance(there, str) else each
-            raise MisuseError(
-                f"known returned {shown!r:.60}; a list of ids is expected, as texts, whole numbers or UUIDs: of the "
-                "rows of a query, the column of the id"
-            )
-    return set(map(str, found))
 
 
 def _check(by: By, asks: bool, concurrency: int, held_limit: int | None, on_error: OnError) -> None:

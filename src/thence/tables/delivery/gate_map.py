@@ -371,7 +371,8 @@ class Map:
                 rows += await fetched(self.gate, ids)
             events.put_nowait(CausesAsked(rows))
         except BaseException as error:
-            self._unanswered(ids, error)
+            if not self.closing:  # else the question stays open for other callers, whose rows wait too
+                self._unanswered(ids, error)
             events.put_nowait(CausesAsked([], error))
 
 

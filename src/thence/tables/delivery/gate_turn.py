@@ -78,11 +78,19 @@ class Turn:
         gate, entry = self._gate, GateEntry(self._row, wake)
         self._entry = entry
         gate.offer(entry, limited=self._limited)
-        if gate.asks and (mark := gate.may_ask()) is not None:
-            task = loop.create_task(ask_in_loop(gate))
-            _tasks.add(task)
-            task.add_done_callback(_tasks.discard)
-            task.add_done_callback(lambda task: gate.stop_asking(mark))  # it may be cancelled before its first step
+
+        def ask_now() -> None:
+            if gate.asks and (mark := gate.may_ask(ask_later)) is not None:
+                task = loop.create_task(ask_in_loop(gate))
+                _tasks.add(task)
+                task.add_done_callback(_tasks.discard)
+                task.add_done_callback(lambda task: gate.stop_asking(mark))  # it may be cancelled before its first step
+
+        def ask_later() -> None:
+            if not future.done():  # else the loop may be closed
+                loop.call_soon_threadsafe(ask_now)
+
+        ask_now()
         if not future.done():
             try:
                 await future
@@ -108,12 +116,16 @@ class Turn:
         self._entry = entry
         gate.offer(entry, limited=self._limited)
         try:
-            if gate.asks and (mark := gate.may_ask()) is not None:
-                try:
-                    ask(gate)
-                finally:
-                    gate.stop_asking(mark)
-            event.wait()
+            while True:
+                if gate.asks and (mark := gate.may_ask(event.set)) is not None:
+                    try:
+                        ask(gate)
+                    finally:
+                        gate.stop_asking(mark)
+                event.wait()
+                event.clear()
+                if entry.state not in ("held", "ready"):
+                    break
         except BaseException:
             gate.withdraw(entry)
             raise

@@ -26,7 +26,7 @@ from thence.errors import MisuseError
 from thence.tables.contract.columns import By
 from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.delivery_rule_cy import Rule
-from thence.tables.delivery.delivery_terms import ASK_AT_ONCE, check_known
+from thence.tables.delivery.delivery_terms import ASK_AT_ONCE, check_known, known_texts
 from thence.tables.delivery.outcome import WAITING_COLUMNS
 from thence.tables.delivery.outcome_cy import Outcome, Outcomes
 from thence.tables.delivery.packed_stamps import read_together
@@ -110,6 +110,11 @@ class Orderer:
         Args:
             row: a mapping with the columns that the orderer was made for; other columns are kept.
         """
+        out = self._take(row)
+        return out if self.known is None else self._after_asking(out, self.known)
+
+    def _take(self, row: Fields) -> list[Out]:
+        """Take a row; return the rows that leave, and note the causes to ask for."""
         key = self._key(row)
         names, rule = self.columns, self._rule(key)
         message = row.get(names.message)
@@ -119,43 +124,66 @@ class Orderer:
         held = self._held[key]
         held[rule.rows + 1] = row
         out = [_joined(held.pop(o.ticket), o) for o in rule.push(read, message, seconds(row.get(names.time)))]
-        return out if self.known is None else self._after_asking(key, out, self.known)
+        if self.known is not None and rule.rows in held:
+            asked = self._asked.setdefault(key, set())
+            missed = [name for name in rule.unarrived(rule.rows) if name not in asked]
+            self._wanted.setdefault(key, {}).update(dict.fromkeys(missed))
+        return out
 
-    def _after_asking(self, key: Key, out: list[Out], known: Callable[[list[str]], Iterable[str]]) -> list[Out]:
-        """Ask for the causes of the last row of which nothing has arrived; return what leaves.
+    def _after_asking(self, out: list[Out], known: Callable[[list[str]], Iterable[str]]) -> list[Out]:
+        """Ask for causes of which nothing has arrived; return what leaves.
 
-        If `known` raises, the ids are asked for and `out` is returned at the next row.
+        If `known` raises, the ids are asked for and `out` is returned at the next call.
         """
         self._left += out
-        rule = self.keys[key]
-        held, asked, wanted = self._held[key], self._asked.setdefault(key, set()), self._wanted.setdefault(key, {})
-        if rule.rows in held:
-            wanted |= dict.fromkeys(name for name in rule.unarrived(rule.rows) if name not in asked)
-        while wanted:
-            ids = list(islice(wanted, ASK_AT_ONCE))
-            there = set(map(str, known(ids)))
-            asked |= set(ids) - there
-            for name in ids:
-                del wanted[name]
-            met = rule.met_elsewhere([name for name in ids if name in there])
-            self._left += [_joined(held.pop(o.ticket), o) for o in met]
+        for key in list(self._wanted):
+            rule, held, asked, wanted = self.keys[key], self._held[key], self._asked[key], self._wanted[key]
+            while wanted:
+                ids = list(islice(wanted, ASK_AT_ONCE))
+                there = known_texts(known(ids))
+                asked |= set(ids) - there
+                for name in ids:
+                    del wanted[name]
+                met = rule.met_elsewhere([name for name in ids if name in there])
+                self._left += [_joined(held.pop(o.ticket), o) for o in met]
+            del self._wanted[key]
         left, self._left = self._left, []
         return left
 
     def push_all(self, rows: Sequence[Fields]) -> list[Out]:
         """Take the next rows; return those that leave, as `push` of each would. Stamps are read together.
 
+        If `known` raises, all rows were taken: the next call, perhaps without rows, asks again and returns what leaves.
+
         Args:
             rows: mappings in the order of arrival.
         """
         if self.by != "stamp":
-            return [each for row in rows for each in self.push(row)]
+            for row in rows:
+                _check_row(row)
+            if self.known is None:
+                return [each for row in rows for each in self._take(row)]
+            return self._asking(rows, self.known)
         out: list[Out] = []
         start = 0
         for stop, key in self._runs(rows):
             out += self._stamped(key, rows[start:stop])
             start = stop
         return out
+
+    def _asking(self, rows: Sequence[Fields], known: Callable[[list[str]], Iterable[str]]) -> list[Out]:
+        """Take rows, and ask behind each one."""
+        out: list[Out] = []
+        left = iter(rows)
+        try:
+            for row in left:
+                out += self._after_asking(self._take(row), known)
+            return out + self._after_asking([], known)
+        except BaseException:
+            self._left = out + self._left
+            for row in left:
+                self._left += self._take(row)
+            raise
 
     def _stamped(self, key: Key, rows: Sequence[Fields]) -> list[Out]:
         """Take the next rows of one key, with their stamps read together."""
@@ -226,6 +254,7 @@ class Orderer:
             held = self._held[key]
             out += [_joined(held.pop(outcome.ticket), outcome) for outcome in rule.finish()]
             rule.clear()
+        self._wanted.clear()
         return out
 
     def waiting(self) -> list[Out]:
@@ -250,6 +279,10 @@ class Orderer:
         Args:
             encode: writes a held row; by default as JSON, in which bytes are allowed.
         """
+        if self._left:
+            raise MisuseError(
+                "known raised, and rows that left were not returned yet; call push_all([]) before snapshot"
+            )
         write = encode or _to_json
         try:
             texts = [json.dumps(key) for key in self.keys]
@@ -276,6 +309,7 @@ class Orderer:
         if header.get("by") != self.by or header.get("key") != list(self.columns.key):
             raise MisuseError(f"snapshot of by={header.get('by')!r}, key={header.get('key')}; this is by={self.by!r}")
         self.keys, self._held = {}, {}
+        self._wanted, self._asked, self._left = {}, {}, []
         for text, span in zip(
             columns["keys"].tolist() if "keys" in columns else (), spans(columns.get("length", ())), strict=True
         ):

@@ -195,9 +195,10 @@ class Reader:
 
     def settle(self, handling: Handling) -> None:
         """Note that a record is done with."""
-        if self._handlings.pop(handling.place, None) is not None:
-            topic, partition, offset = handling.place
-            self._progress[topic, partition].settle(offset)
+        topic, partition, offset = handling.place
+        progress = self._progress.get((topic, partition))
+        if self._handlings.pop(handling.place, None) is not None and progress is not None:
+            progress.settle(offset)
 
     async def _tick(self) -> None:
         """Commit, and ask for causes, from time to time."""
@@ -221,12 +222,16 @@ class Reader:
     async def _commit(self) -> None:
         """Commit what has changed; what a group refuses while it is rebalanced is committed later."""
         client = self.subscriber.consumer
-        firsts = {where: each.first for where, each in self._progress.items()}
-        changed = {where: first for where, first in firsts.items() if self._committed.get(where) != first}
-        if client is None or not changed:
+        if client is None:
             return
+        changed: dict[tuple[str, int], int] = {}
         try:
             inner = getattr(client, "consumer", None)
+            self._forget_others((inner or client).assignment())
+            firsts = {where: each.first for where, each in self._progress.items()}
+            changed = {where: first for where, first in firsts.items() if self._committed.get(where) != first}
+            if not changed:
+                return
             if inner is not None:
                 from confluent_kafka import TopicPartition
 
@@ -240,6 +245,12 @@ class Reader:
             log.warning("offsets of %s were not committed: %s", sorted(changed), error)
         else:
             self._committed |= changed
+
+    def _forget_others(self, assigned: Iterable[Any]) -> None:
+        """Forget how far partitions are that went to another process, which commits now and may be further."""
+        for where in self._progress.keys() - {(each.topic, each.partition) for each in assigned}:
+            del self._progress[where]
+            self._committed.pop(where, None)
 
     async def stop(self) -> None:
         """Give back what waits, let handlers end, commit, and let FastStream stop the subscriber."""

@@ -37,6 +37,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from thence.core.model.plain import Field, Fields, Option, Row
@@ -49,6 +50,7 @@ from thence.tables.sources.kafka_client import (
     client,
     connection,
     ensure_topic,
+    passing,
     patiently,
     raise_error,
     record_row,
@@ -68,6 +70,7 @@ FETCH = 1 << 16
 """bytes of one partition at a time: a backlog is read evenly, so that few records wait for those of other partitions"""
 STATE_TOPIC = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "min.cleanable.dirty.ratio": "0.1"}
 """Each record of a state has its key, so that Kafka keeps the latest and clears away those before."""
+_PLACE = itemgetter("topic", "partition", "offset")
 
 
 class CausalConsumer:
@@ -116,12 +119,12 @@ class CausalConsumer:
         self._config = connection(config)
         self.orderer, self.active = self._orderer(), False
         self._next: dict[PartitionName, int] = {}
-        self._packed: dict[int, tuple[Fields, bytes]] = {}
-        """held records, by their identity, as a commit writes them: one held through many commits is packed once"""
+        self._packed: dict[Field, bytes] = {}
+        """held records, by their place, as a commit writes them: one held through many commits is packed once"""
         self._forwarded: list[tuple[str, Row]] = []
         self._writer: Producer
-        self._chosen = False
-        """chosen by the group, and not yet active"""
+        self._chosen = self._fenced = False
+        """chosen by the group, and not yet active; and whether those that were active before are fenced"""
         kafka = client()
         ensure_topic(self._config, self.state_topic, 1, STATE_TOPIC)
         settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}
@@ -130,6 +133,8 @@ class CausalConsumer:
 
     def poll(self, timeout: float = 1.0, limit: int = 1000) -> list[Row]:
         """Return the rows that leave now, in causal order. A stand-by consumer returns an empty list.
+
+        After an error the next call goes on from the last commit.
 
         Args:
             timeout: seconds to wait for records.
@@ -140,8 +145,12 @@ class CausalConsumer:
         records = self._consumer.consume(limit, timeout)
         if self._chosen:
             self._take_over()
-        with without_collection():
-            return self._ordered(records)
+        try:
+            with without_collection():
+                return self._ordered(records)
+        except BaseException:  # rows that had left are lost with it
+            self._stand()
+            raise
 
     def _ordered(self, records: list[Any]) -> list[Row]:
         rows: list[Row] = []
@@ -172,7 +181,8 @@ class CausalConsumer:
             self._writer.begin_transaction()
             for topic, row in self._forwarded:
                 self._write(topic, row["value"], key=row["key"], headers=_forwarded_headers(row))
-            begins = self._write_state()
+            with without_collection():
+                begins = self._write_state()
             patiently(lambda: self._writer.commit_transaction(CALL_SECONDS))
         except (client().KafkaException, PeerError) as error:
             self._give_up(error)
@@ -254,19 +264,26 @@ class CausalConsumer:
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Note that the group chose this consumer; nothing is asked of the client while it calls back."""
         if partitions:
-            self._chosen = True
+            self._chosen, self._fenced = True, False
             consumer.assign([])
 
     def _take_over(self) -> None:
         """Fence who was active before, read the state of the last commit, and go on from there."""
         kafka = client()
-        self._chosen = False
-        settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise what is wrong
-        self._writer = kafka.Producer({**self._config, **settings})
-        patiently(lambda: self._writer.init_transactions(CALL_SECONDS))
+        if not self._fenced:
+            settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise what is wrong
+            self._writer = kafka.Producer({**self._config, **settings})
+            patiently(lambda: self._writer.init_transactions(CALL_SECONDS))
+            self._fenced = True
         self._load()
-        self.active = True
+        self.active, self._chosen = True, False
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
+
+    def _stand(self) -> None:
+        """Read nothing, so that the next poll goes on from the last commit."""
+        self._forget()
+        self._chosen = True
+        self._consumer.assign([])
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Another consumer goes on from the last commit; what was read since is theirs."""
@@ -328,15 +345,12 @@ class CausalConsumer:
 
     def _snapshot(self) -> bytes:
         """Return the state of the orderer; a record that was held at the commit before is packed already."""
-        before, now = self._packed, dict[int, tuple[Fields, bytes]]()
+        before, now = self._packed, dict[Field, bytes]()
 
         def packed(row: Fields) -> bytes:
-            place = id(row)  # of no other row as long as this one is kept beside it
-            found = before.get(place)
-            if found is None:
-                found = row, pack_row(row)
-            now[place] = found
-            return found[1]
+            place = _PLACE(row)
+            found = now[place] = before.get(place) or pack_row(row)
+            return found
 
         written = self.orderer.snapshot(packed)
         self._packed = now
@@ -372,16 +386,16 @@ class CausalConsumer:
                 self._writer.poll(0.1)
 
     def _give_up(self, why: Exception) -> None:
-        """A transaction that failed is undone, and the state of the last one is read again."""
-        kafka = client()
+        """Undo a transaction that failed; raise what would make it fail again."""
+        kafka = client().KafkaException
         try:
             patiently(lambda: self._writer.abort_transaction(CALL_SECONDS))
-        except kafka.KafkaException:
+        except kafka:
             self._forget()
             raise PeerError(f"group {self.group}: {why}; another consumer may have taken over") from None
-        self._load()
-        self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
-        self.active = True
+        self._stand()
+        if isinstance(why, kafka) and not (passing(why.args[0]) or why.args[0].txn_requires_abort()):
+            raise PeerError(f"group {self.group}: nothing was committed, because {why.args[0].str()}") from None
 
 
 def _parallel_consumer(config: Fields, topics: Iterable[str], gate: Any, **more: Any) -> ParallelConsumer:

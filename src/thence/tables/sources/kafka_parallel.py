@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from thence.core.model.plain import Field, Fields
 from thence.errors import MisuseError, PeerError, TraceError
@@ -38,11 +39,13 @@ from thence.tables.sources.kafka_client import (
     topic_partitions,
 )
 from thence.tables.sources.kafka_progress import WINDOW, Progress, read_commit
+from thence.tables.sources.kafka_state import CHUNK
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
 
 PartitionName = tuple[str, int]
+T = TypeVar("T")
 STATE_TOPIC = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 METADATA = 4096
 """bytes of metadata that a broker takes with an offset, unless it was configured otherwise"""
@@ -255,7 +258,8 @@ class ParallelConsumer:
         if not places:
             return
         try:
-            patiently(lambda: self._consumer.commit(offsets=places, asynchronous=False))
+            for some in _pieces(places, lambda each: len(each.metadata)):  # a broker keeps each commit as one record
+                patiently(partial(self._consumer.commit, offsets=some, asynchronous=False))
         except kafka.KafkaException as error:
             code, codes = error.args[0].code(), kafka.KafkaError
             if code == codes.REBALANCE_IN_PROGRESS:  # the partitions are about to be revoked, which commits
@@ -277,8 +281,8 @@ class ParallelConsumer:
         for (topic, number), (first, metadata) in commits.items():
             units[self._unit(number)]["commits"].append([topic, number, first, metadata])
         for unit, value in units.items():
-            data = json.dumps(value, separators=(",", ":")).encode()
-            self._writer.produce(self.state_topic, data, partition=unit)
+            for data in _fate_records(value["fates"], value["commits"]):
+                self._writer.produce(self.state_topic, data, partition=unit)
         if self._writer.flush(CALL_SECONDS):
             raise PeerError(f"the broker did not take the state of group {self.group} within {CALL_SECONDS:.0f} s")
 
@@ -390,6 +394,32 @@ class ParallelConsumer:
         self._failed: dict[tuple[Key, object], dict[int, Fields]] = defaultdict(dict)
         self._fates: deque[tuple[tuple[str, int, int] | None, Fate, Key, Identity]] = deque()
         self._dirty, self._committed = False, time.monotonic()
+
+
+def _fate_records(fates: Iterable[Any], commits: Iterable[Any]) -> Iterator[bytes]:
+    """Yield records that a broker accepts; fates come first, since a commit says that they are all there."""
+    named = [("fates", each) for each in fates] + [("commits", each) for each in commits]
+    texts = ((name, json.dumps(each, separators=(",", ":"))) for name, each in named)
+    for piece in _pieces(texts, lambda each: len(each[1])):
+        lists = [
+            f'"{name}":[{",".join(text for kind, text in piece if kind == name)}]' for name in ("fates", "commits")
+        ]
+        yield f"{{{','.join(lists)}}}".encode()
+
+
+def _pieces(values: Iterable[T], length: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield values in lists that are no longer than what a broker accepts in one record."""
+    piece: list[T] = []
+    size = 0
+    for each in values:
+        more = length(each) + 1
+        if piece and size + more > CHUNK:
+            yield piece
+            piece, size = [], 0
+        piece.append(each)
+        size += more
+    if piece:
+        yield piece
 
 
 def _fate(each: Handled) -> Fate | None:

@@ -60,16 +60,17 @@ class CausalProducer:
         name = message or f"{self.sender}:{self.count}"
         stamps = {} if self.member is None else self._stamps(self.member, destinations)
         headers = write_headers(name, self.sender, None if self.member else self._frontier, stamps)
-        self._frontier = [name]
         where = {} if partition is None else {"partition": partition}
         arguments = {"key": key, "headers": headers, "on_delivery": self._delivered, **where}
         while True:
             try:
                 self._producer.produce(topic, value, **arguments)
-                self._producer.poll(0)
-                return name
             except BufferError:
                 self._producer.poll(0.1)
+            else:
+                self._frontier = [name]  # not before: a record that the client refuses is no cause of the next
+                self._producer.poll(0)
+                return name
 
     def observe(self, row: Fields) -> None:
         """Record that this process has delivered a row: it is a cause of what is produced from now on.

@@ -107,12 +107,23 @@ class Progress:
         # after a restart the last commit's spans hold for what has not been read again
         later = () if self.before is None else self.before.spans
         spans += [(max(start, self.next), end) for start, end in later if end > self.next]
-        found = Committed(first, max(self.ceiling, first), tuple(spans))
-        self.full = len(found.metadata) > self.limit * PAUSE_AT
-        while len(found.metadata) > self.limit:
-            excess = len(found.metadata) - self.limit
-            found = found._replace(spans=found.spans[: -max(1, excess // 4)])
+        ceiling = max(self.ceiling, first)
+        found = Committed(first, ceiling, tuple(spans[: _fitting(first, ceiling, spans, self.limit)]))
+        self.full = len(found.spans) < len(spans) or len(found.metadata) > self.limit * PAUSE_AT
         return found
+
+
+def _fitting(first: int, ceiling: int, spans: list[OffsetSpan], limit: int) -> int:
+    """Return how many spans metadata of this length has room for."""
+    places = limit - len(PROGRESS_VERSION) - 1
+    room = places // 5 * 4 + max(places % 5 - 1, 0) - len(_varint(ceiling - first))  # base 85: 4 bytes in 5 characters
+    before = first
+    for count, (start, end) in enumerate(spans):
+        room -= len(_varint(start - before)) + len(_varint(end - start))
+        before = end
+        if room < 0:
+            return count
+    return len(spans)
 
 
 def _spans(read: Iterable[tuple[int, bool]]) -> Iterable[OffsetSpan]:
