@@ -706,8 +706,8 @@ def ci_dc_experiment() -> str:
     heads = ("sending", "n", *(f"`{name}`" for name in protocols), "paper: PRS tends to", "paper: RST")
     hours = ran["core_hours_whole"]
     whole = "all of it" if hours <= 6 else f"{6 / hours:.0%} of it"
-    return f"""The paper's own counts, for `ks`, `ci-dc`, `rst` and `prs`: {ran["whole"]:,} messages. Messages a second of one
-core, with sizes measured, and the core hours that follow, at the pace of the fastest part of each kind:
+    return f"""The paper's own counts, for `ks`, `ci-dc`, `rst` and `prs`: {ran["whole"]:,} messages. Messages a second
+of one core, with sizes measured, and the core hours that follow, at the pace of the fastest part of each kind:
 
 {table(("runs", "messages", "n = 10", "n = 30", "n = 50", "core hours"), rates())}
 That is {hours} core hours. One hour on two cores falls short by a factor of {hours / 2:.1f}; three hours on two idle

@@ -5,7 +5,8 @@ multicasts to n/2 on the mean and as unicasts. That is 345.6 million messages fo
 the same numbers of messages are cut into replications: in each, every process receives 600 messages, a third of them
 to settle (4 n² unicasts at n = 50), with a seed of its own. 500 replications are the whole. A part is one replication
 of one protocol, way of sending and n. It takes less than a minute. Its row is appended when it is done, so the script
-may be ended at any time and be started again. Rates are those of the fastest part of each kind: others shared their core.
+may be ended at any time and be started again. Rates are those of the fastest part of each kind, for others shared
+their core with something else.
 
     python benchmarks/sim/ci_dc_whole.py [--minutes 30] [--replications 500] [--workers 2]
     python benchmarks/sim/ci_dc_whole.py --minutes 0       # only add up what is there
