@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from math import log
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -530,7 +531,6 @@ of the last half.
 
 {table(grown, full())}
 {larger(rows)}
-
 ## All rows
 
 Where a row is *still growing*, entries rose by that factor from the third quarter of the run to the last: its sizes
@@ -543,18 +543,30 @@ Script: `benchmarks/protocols/scale.py`, which goes on where it was stopped.
 
 
 def larger(rows: list[Result]) -> str:
-    """Say how many messages the steady state of `ks` takes, where it was reached and where not."""
+    """Say up to which size `ks` was run into its steady state, and what it would take at 1,000 processes."""
     of = {(row["n"], row["fanout"]): row for row in rows if row["protocol"] == "ks"}
-    parts = []
-    for name, fanout in (("n/10", 100), ("n/2", 500), ("broadcast", 999)):
-        messages = 10 * full_after(of[100, {100: 10, 500: 50, 999: 99}[fanout]])[1]
-        parts.append(f"{name} about {messages:,.0f} messages ({messages * fanout / 1e6:.1f} million copies)")
+
+    def seconds(row: Result) -> float:
+        return float(row["cpu_s"] / row["messages"] / row["fanout"])
+
+    parts, reached = [], []
+    for name, at_100, at_300, at_1000 in (("n/10", 10, 30, 100), ("n/2", 50, 150, 500), ("broadcast", 99, 299, 999)):
+        small, middle = of[100, at_100], of[300, at_300]
+        steady = middle["messages"] >= 300 and middle["growth"] <= GROWING
+        reached.append(f"{300 if steady else 100} ({name})")
+        messages = 10 * full_after(small)[1]
+        text = f"{name} about {messages:,.0f} messages ({messages * at_1000 / 1e6:.1f} million copies"
+        if steady:  # as long again for measuring, at a cost that goes on growing as it did
+            each = seconds(middle) * (seconds(middle) / seconds(small)) ** (log(1000 / 300) / log(3))
+            text += f"; measured for as long again, {2 * messages * at_1000 * each / 3600:.1f} hours of CPU"
+        parts.append(text + ")")
     alone = sorted(full_after(of[n, 1])[1] / n for n in (10, 30, 100, 300, 1000))
-    return (
-        f"With unicasts that takes each process {alone[0]:.0f} to {alone[-1]:.0f} messages, at any n: 1,000 processes "
-        "are in a steady state here.\nWith larger fan-outs they are not. By what each process needs at 100, it would "
-        f"begin, with\n{', '.join(parts)}."
-    )
+    most, cases = ", ".join(reached), "".join(f"- {part}\n" for part in parts)
+    return f"""With unicasts that takes each process {alone[0]:.0f} to {alone[-1]:.0f} messages, at any n, and 1,000 processes
+are in a steady state here. With larger fan-outs the most that are is {most}. By what each process needs at 100, and what
+a copy costs at 100 and 300, measures included, 1,000 would be in a steady state after
+
+{cases}"""
 
 
 def full_after(row: Result) -> tuple[float, float]:
@@ -699,17 +711,30 @@ def ci_dc_experiment() -> str:
             what = f"`{row['protocol']}`, {row['mode']}"
             yield what, row["recording_off"], row["free_queue"], row["batches_of_copies"]
 
+    def rates() -> Rows:
+        for row in ran["rates"]:
+            yield f"`{row['protocol']}`, {row['mode']}", row["messages"], *row["messages_per_s"].values(), row["hours"]
+
     heads = ("sending", "n", *(f"`{name}`" for name in protocols), "paper: PRS tends to", "paper: RST")
-    return f"""#### What was run of it
+    hours = ran["core_hours_whole"]
+    whole = "all of it" if hours <= 6 else f"{6 / hours:.0%} of it"
+    return f"""The paper's own counts, for `ks`, `ci-dc`, `rst` and `prs`: {ran["whole"]:,} messages. Messages a second
+of one core, with sizes measured, and the core hours that follow, at the pace of the fastest part of each kind:
+
+{table(("runs", "messages", "n = 10", "n = 30", "n = 50", "core hours"), rates())}
+That is {hours} core hours. One hour on two cores falls short by a factor of {hours / 2:.1f}; three hours on two idle
+cores would do for {whole}.
+
+`thence reproduce ci-dc --full` runs `ci-dc`, `prs` and `rst` in parts, one for each run, and goes on where it was
+stopped. The longest run takes {ran["longest_run_minutes"]} minutes of one core.
+
+#### What was run of it
 
 {ran["messages"]:,} messages, {100 * ran["share"]:.2f} % of the whole, in {ran["parts"]} parts of at most
 {ran["longest_part_s"]:.0f} seconds of one core ({60 * ran["core_hours"]:.0f} minutes in all). In a part every process
 receives {ran["received"]} messages, a third of them to settle; the paper has five runs of 60,000, so 500 replications
 are the whole. `sim/ci_dc_whole.py` goes on from there. Deliveries before a cause: {ran["early"]}; copies left
 undelivered: {ran["stuck"]}.
-
-At the pace of the fastest part of each kind the whole would take {ran["core_hours_whole"]} core hours. One hour on two
-cores falls short by a factor of {ran["core_hours_whole"] / 2:.1f}.
 
 Dependents on a copy, with 95 % intervals over replications. The paper's pictures are lost; the last two columns are
 what its sentences say of PRS and RST.
@@ -722,8 +747,8 @@ The paper's sentences, judged on the complete replications as `thence reproduce 
 
 How many times faster a run would be at n = {tried["n"]}: without measuring; with an event queue that costs nothing,
 which no queue can beat; with one event in the queue for each message instead of each copy. The time goes into the
-protocols and the measures, not into the queue. More than a quarter of the time of `prs`, which takes half of the whole,
-goes into looking up pairs in dicts; a pass that looks each up once instead of twice saves 2 %.
+protocols and the measures, not into the queue. `prs` took half of the whole as long as its pairs stood in dicts; packed
+by ascending process they are merged without a look into a table.
 
 {table(("runs", "recording off", "free event queue", "batches of copies"), factors())}"""
 
@@ -744,15 +769,6 @@ def laboratory() -> str:
                 ours, theirs = row["reduced"]["states"], row["naive"]["states"]
                 yield f"{setting}, states", ours, "without reduction", theirs, ours / theirs
 
-    whole = result("sim/results/ci_dc_rate.json")
-
-    def rates() -> Rows:
-        for row in whole["rows"]:
-            speeds = [each for kind in ("measured", "bare") for each in row[f"{kind}_messages_per_s"].values()]
-            yield f"`{row['protocol']}`, {row['mode']}", row["messages"], *speeds, row["measured_hours"]
-
-    sizes = [f"{kind} n = {n}" for kind in ("measured", "bare") for n in (10, 30, 50)]
-
     def earlier() -> Rows:
         for row in result("sim/results/before.json")["rows"]:
             size = f"{row['processes']} processes, {row['messages']} messages"
@@ -771,13 +787,6 @@ For messages a second a ratio above 1 is faster.
 {compared(simulated())}
 ### The whole experiment of ci-dc
 
-The paper's own counts, for `ks`, `ci-dc`, `rst` and `prs`: {whole["messages"]:,} messages. Messages a second of one
-core, with sizes measured and without, and the core hours that follow: {whole["core_hours"]} in all; without measuring,
-{whole["bare_core_hours"]}. That was before `prs` and `rst` merged counts in compiled loops.
-`thence reproduce ci-dc --full` runs `ci-dc`, `prs` and `rst` in parts, one for each run, and goes on where it was
-stopped. The longest run takes {whole["longest_part_minutes"]} minutes of one core. The machine was loaded.
-
-{table(("runs", "messages", *sizes, "core hours"), rates())}
 {ci_dc_experiment()}
 ## Explorer
 
@@ -790,7 +799,7 @@ CPU seconds of the same work in both versions, in turn; a ratio below 1 is faste
 ## Sweep on Spark
 
 {compared(swept)}
-Scripts: `benchmarks/sim/run.py`, `sim/before.py`, `sim/ci_dc_rate.py`, `sim/ci_dc_whole.py`, `sim/ci_dc_tried.py`,
+Scripts: `benchmarks/sim/run.py`, `sim/before.py`, `sim/ci_dc_whole.py`, `sim/ci_dc_tried.py`,
 `explore/speed.py`, `sweep/run.py`.
 """
 

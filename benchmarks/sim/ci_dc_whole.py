@@ -5,7 +5,8 @@ multicasts to n/2 on the mean and as unicasts. That is 345.6 million messages fo
 the same numbers of messages are cut into replications: in each, every process receives 600 messages, a third of them
 to settle (4 n² unicasts at n = 50), with a seed of its own. 500 replications are the whole. A part is one replication
 of one protocol, way of sending and n. It takes less than a minute. Its row is appended when it is done, so the script
-may be ended at any time and be started again.
+may be ended at any time and be started again. Rates are those of the fastest part of each kind, for others shared
+their core with something else.
 
     python benchmarks/sim/ci_dc_whole.py [--minutes 30] [--replications 500] [--workers 2]
     python benchmarks/sim/ci_dc_whole.py --minutes 0       # only add up what is there
@@ -118,7 +119,14 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         fastest[*kind] = min(fastest.get((*kind,), row["cpu_seconds"]), row["cpu_seconds"])
     sent = sum(row["messages"] for row in rows)
     whole = WHOLE * sum(messages_of(mode, n) for n in SIZES for mode in MODES) * len(PROTOCOLS)
+    rates = [
+        {"protocol": protocol, "mode": mode, "messages": WHOLE * sum(messages_of(mode, n) for n in SIZES),
+         "messages_per_s": {n: round(messages_of(mode, n) / fastest[protocol, mode, n]) for n in (10, 30, 50)},
+         "hours": round(WHOLE * sum(fastest[protocol, mode, n] for n in SIZES) / 3600, 2)}
+        for protocol in PROTOCOLS for mode in MODES if all((protocol, mode, n) in fastest for n in SIZES)
+    ]  # fmt: skip
     return {
+        "rates": rates, "longest_run_minutes": round(RECEIVED / RECEIVED_HERE * max(fastest.values(), default=0) / 60),
         "table": table, "claims": verdicts(rows), "parts": len(rows), "messages": sent, "whole": whole,
         "share": sent / whole, "early": sum(row["early"] for row in rows), "stuck": sum(row["stuck"] for row in rows),
         "longest_part_s": max((row["cpu_seconds"] for row in rows), default=0),
@@ -157,7 +165,7 @@ def main() -> None:
         go_on(path, until=until, replications=chosen.replications, workers=chosen.workers)
     found = summary(read(path))
     (chosen.out / SUMMARY).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print({name: value for name, value in found.items() if name not in ("table", "claims")})
+    print({name: value for name, value in found.items() if name not in ("rates", "table", "claims")})
 
 
 if __name__ == "__main__":

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
+from support.explored import walked
 from support.mutant_ks import MUTANTS, DeliversEarly, DropsAFact, Honest, joined, recorded
 
 from thence.cli import main
 from thence.core.protocols.ks import KS
 from thence.core.protocols.ks_hardware import KSHardware
+from thence.lab.explorer.setting import Setting
 from thence.lab.formal.conform import Conformance, conform
 from thence.lab.papers.variants import VARIANTS
+from thence.lab.simulator import Scenario, simulate
 from thence.tables.files.jsonl import format_line
 
 SEEDS = (1, 2, 3)
@@ -20,19 +23,24 @@ SEEDS = (1, 2, 3)
 
 @pytest.fixture(scope="module")
 def verdicts() -> dict[str, list[Conformance]]:
-    """One run of TLC judges every kind of member under every seed."""
+    """One run of TLC judges every kind of member under every seed, simulated runs and executions of the explorer."""
     kinds = {kind.__name__: kind for kind in (KS, Honest, KSHardware, *MUTANTS)}
     traces = [recorded(kind, 4, 30, seed, f"{name} {seed}") for name, kind in kinds.items() for seed in SEEDS]
+    traces += [walked(Setting("ks", 4, 8, "any"), seed) for seed in SEEDS]
+    for seed in SEEDS:
+        run = Scenario("ks", 5, 40, seed=seed, run=f"simulated {seed}")
+        traces.append(simulate(run, measure=False, trace=True, stamps=True).events)
     found: dict[str, list[Conformance]] = {}
     for each in conform(joined(*traces)):
         found.setdefault(each.run.split()[0], []).append(each)
     return found
 
 
-@pytest.mark.parametrize("name", ["KS", "Honest"])
+@pytest.mark.parametrize("name", ["KS", "Honest", "simulated", "walk"])
 def test_honest_members_conform(verdicts: dict[str, list[Conformance]], name: str) -> None:
     assert [each.sentence for each in verdicts[name] if not each.conforms] == []
     assert len(verdicts[name]) == len(SEEDS)
+    assert all(each.rows > 20 for each in verdicts[name])
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)

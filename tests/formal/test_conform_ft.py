@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
+from support.explored import walked
 from support.mutant_ks import joined
 from support.mutant_ks_ft import MUTANTS, recorded
 
 from thence.cli import main
-from thence.core.model.events import Event
-from thence.core.model.message_names import HOPS
 from thence.core.protocols.ks_ft import KsFt
-from thence.lab.explorer.moves import Moves
-from thence.lab.explorer.setting import Setting, Start
-from thence.lab.explorer.witness import replay
+from thence.lab.explorer.setting import Setting
 from thence.lab.formal.conform import Conformance, conform
 
 SEEDS = (1, 2, 3)
@@ -75,19 +70,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "has no specification; ks, ks-ft are accepted" in capsys.readouterr().err
     assert main(["conform", "--groups", "ab|cd", path]) == 2
     assert "knows no groups" in capsys.readouterr().err
-
-
-def walked(setting: Setting, seed: int) -> list[Event]:
-    """Take steps of the explorer by chance until none is left, and replay them."""
-    chance, moves = Random(seed), Moves(setting, frozenset())
-    system = chance.choice(list(moves.roots()))
-    start, steps = Start(system.faulty, system.trust), []
-    while possible := [step for process in range(setting.processes) for step in moves.steps(system, process)]:
-        steps.append(chance.choice(possible))
-        system = moves.apply(system, steps[-1]).system
-    done = replay(setting, start, tuple(steps), frozenset())
-    runs = {"run": f"walk {seed}", f"run{HOPS}": f"walk {seed}{HOPS}"}
-    return [replace(event, run=runs[event.run]) for event in [*done.events, *done.hops]]
 
 
 @pytest.mark.parametrize(("groups", "detector"), [("", "falling"), ("ab|c", "any"), ("", "eager")])

@@ -39,6 +39,11 @@ def test_without_the_hold_back_a_message_waits_for_ever() -> None:
     assert found.violated == "Validity"
 
 
+def test_what_must_be_delivered_is_delivered_in_the_end() -> None:
+    found = check(models.ks_ft_live(([1], [2]), 1, 2))
+    assert (found.violated, found.distinct) == ("", 1425)
+
+
 MISTAKES = {
     "F-delivery waits for no OKs": (
         "    /\\ Secured(j, e.m, e.okayed)                                                \\* line 17",
@@ -51,6 +56,8 @@ MISTAKES = {
     "OKs do not go to the sender": (
         "IF m.s = j THEN m.Dests ELSE m.Dests \\cup {m.s}", "m.Dests", {"Secures"},
     ),
+    "no OKs": ("ELSE IF next THEN Copies(\"ok\", j, told \\ {j}, m) ", "ELSE IF next THEN {} ", {"liveness"}),
+    "nothing is fair": ("Spec /\\ WF_vars(Progress)", "Spec", {"liveness"}),
 }  # fmt: skip
 
 
@@ -65,4 +72,5 @@ def test_mistakes_in_the_specification_are_found(mistake: str, monkeypatch: pyte
         yield from texts.items()
 
     monkeypatch.setattr(tlc, "specifications", changed)
-    assert check(models.ks_ft(ALONE, 1, 1)).violated in expected
+    model = models.ks_ft_live(([1], [2]), 1, 1) if "liveness" in expected else models.ks_ft(ALONE, 1, 1)
+    assert check(model).violated in expected

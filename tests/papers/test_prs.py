@@ -6,19 +6,23 @@ import pytest
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster, positions
-from thence.core.protocols.counts_cy import later_pairs
+from thence.core.protocols.counts_cy import later_pairs, packed, pairs_in
 from thence.core.protocols.effects import Effect
-from thence.core.protocols.prs import PRS
+from thence.core.protocols.prs import NO_PAIRS, PRS
 from thence.lab.simulator import Meter, Scenario, Simulation
+
+
+def joined(rows: dict[int, bytearray], more: bytearray, position: int) -> bytearray:
+    return later_pairs(rows.get(position, NO_PAIRS), more, NO_PAIRS)
 
 
 class RowsKept(PRS):
     """The rows of those addressed are added, not subtracted."""
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        kept = {d: later_pairs(self.before.get(d, {}), copy.stamp.get(d, {}), {}) for d in positions(copy.destinations)}
+        kept = {d: joined(self.before, copy.stamp.get(d, NO_PAIRS), d) for d in positions(copy.destinations)}
         effects = super()._delivered(copy)
-        self.before |= {d: later_pairs(pairs, self.before.get(d, {}), {}) for d, pairs in kept.items() if d != self.me}
+        self.before |= {d: joined(self.before, pairs, d) for d, pairs in kept.items() if d != self.me}
         return effects
 
 
@@ -34,11 +38,9 @@ class AllRows(PRS):
 
     def _note(self, copy: Copy) -> None:
         super()._note(copy)
-        knew: dict[int, int] = {}
-        for pairs in copy.stamp.values():
-            knew = later_pairs(knew, {s: c for s, c in pairs.items() if s != copy.sender}, {})
-        if copy.sender != self.me:
-            self.elsewhere = self.elsewhere | {copy.sender: later_pairs(self.elsewhere.get(copy.sender, {}), knew, {})}
+        for pairs in copy.stamp.values() if copy.sender != self.me else ():
+            knew = packed(pair for pair in pairs_in(pairs) if pair[0] != copy.sender)
+            self.elsewhere = self.elsewhere | {copy.sender: joined(self.elsewhere, knew, copy.sender)}
 
 
 def pairs_of(kind: type[PRS], fanout: str) -> float:
@@ -59,9 +61,9 @@ def test_what_an_addressed_row_covers_is_subtracted() -> None:
     x.send(["c"])
     a.receive(x.send(["a"]).copies[0])
     b.receive(a.send(["b"]).copies[0])
-    assert b.before == {2: {3: 1}}
+    assert b.before == {2: packed([(3, 1)])}
     b.receive(a.send(["b", "c"]).copies[0])
-    assert b.before == {2: {0: 2}}
+    assert b.before == {2: packed([(0, 2)])}
 
 
 @pytest.mark.parametrize(("fanout", "kind"), [("unicast", NoRecord), ("uniform", NoRecord), ("uniform", RowsKept)])
@@ -78,7 +80,7 @@ def test_to_read_every_row_would_prune_more() -> None:
 
 def test_facts_are_counted_without_a_list_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stamp has up to n² pairs, and every stamp of a simulated run is counted."""
-    pairs = {1: {0: 3, 2: 1}, 2: {0: 3}}
+    pairs = {1: packed([(0, 3), (2, 1)]), 2: packed([(0, 3)])}
     copy = Copy(0, 4, 0b10, 0, 1, pairs)
     assert PRS.facts(copy) == sum(mask.bit_count() for _, mask in PRS.dependencies(copy)) == 3
     monkeypatch.setattr(PRS, "dependencies", None)

@@ -75,6 +75,13 @@ def ks_ft(
     return Model("KsFt", given, "Spec", FT, symmetry=symmetry, named=names, definitions={"Workload": value_text(asked)})
 
 
+def ks_ft_live(groups: Sequence[Iterable[int]], messages: int, crashes: int) -> Model:
+    """Return ks-ft under fairness: whatever must be delivered is."""
+    # TLC does not check what happens in the end under symmetry
+    model = ks_ft(groups, messages, crashes)
+    return replace(model, specification="FairSpec", invariants=(), properties=("Liveness",), symmetry="")
+
+
 def ks_ft_member(processes: int, messages: int, crashes: int) -> Model:
     """Return ks-ft with the states of the explorer, each process a group of its own; it prints a line for each."""
     model = ks_ft([[process] for process in range(1, processes + 1)], messages, crashes)

@@ -11,7 +11,9 @@ from typing import Any
 from thence.core.model.message import MESSAGE, Copy
 from thence.core.model.roster import HASH_BYTES, Roster
 from thence.core.protocols.base import Member
+from thence.core.protocols.counts_cy import packed
 from thence.core.protocols.history import SenderHistory, _PastShape
+from thence.core.protocols.prs import BY_SENDER, PackedPairs
 from thence.core.protocols.timestamp_vectors import PACKED_ROW
 from thence.core.protocols.wire import MOST_LABEL_BYTES, VERSIONS, CopyShape
 from thence.core.wire.codec import (
@@ -256,6 +258,8 @@ class Slow:
                 raise PeerError("no text") from None
         if shape is PACKED_ROW:
             return self.row()
+        if isinstance(shape, PackedPairs):
+            return packed(self.read(BY_SENDER).items())
         if isinstance(shape, EntriesInBits):
             bits = SlowBits(self.data[self.at :], self.size)
             log = bits.log()

@@ -10,6 +10,7 @@ from support.walk import Walk, play, walk
 from thence.core.model.message import Cause, Copy
 from thence.core.model.message_names import name_of
 from thence.core.model.roster import Roster
+from thence.core.protocols.counts_cy import packed
 from thence.core.protocols.receiver import PASSED
 from thence.core.protocols.wire import decode
 from thence.core.wire.dependency_log_cy import Log
@@ -58,7 +59,7 @@ LIES: dict[str, object] = {
     "rst": ((0, 0, 0), (9, 0, 0), (0, 0, 0)),
     "ses": ((1, 9, 0), {}),
     "bss": (0, 9, 0),
-    "prs": {2: {1: 9}},
+    "prs": {2: packed([(1, 9)])},
     "ech": (Log({1: ((9, 1),)}), Log()),
     "ech-r9": (Log({1: ((9, 1),)}), Log()),
     "gossip": (((1, 9, 0), (0, 0, 0), (0, 0, 0)), ((0, 0, 0),) * 3),

@@ -25,18 +25,49 @@ Departures:
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import ClassVar
 
 from thence.core.model.message import MESSAGE, Copy, MessageId
 from thence.core.model.roster import Roster, positions
-from thence.core.protocols.counts_cy import beyond, later_pairs, later_rows, newest, replaced_rows
+from thence.core.protocols.counts_cy import (
+    beyond,
+    later_pairs,
+    later_rows,
+    newest,
+    packed,
+    pairs_in,
+    put_packed,
+    replaced_rows,
+)
 from thence.core.protocols.dependency import by_message
 from thence.core.protocols.effects import Effect, Sent
 from thence.core.protocols.receiver import ClockMember, Needs
 from thence.core.wire.codec import INT, ByProcess, Shape
+from thence.core.wire.reader_cy import Reader
+from thence.core.wire.sets import Rename
 
-LastCounts = dict[int, dict[int, int]]
-"""{destination: {sender: count}}; the inner dicts are shared and never changed in place"""
+BY_SENDER = ByProcess(INT)
+NO_PAIRS = packed(())
+PAIR_BYTES = 16
+LastCounts = dict[int, bytearray]
+"""{destination: packed pairs (sender, count)}; the pairs are shared and never changed in place"""
+
+
+class PackedPairs(Shape):
+    """Packed pairs (process, count): the bytes of a dict from process to count."""
+
+    def write(self, value: bytearray, out: bytearray, size: int) -> None:
+        put_packed(out, value)
+
+    def read(self, reader: Reader) -> bytearray:
+        return packed(reader.pairs().items())
+
+    def freeze(self, value: bytearray, rename: Rename) -> Hashable:
+        return BY_SENDER.freeze(dict(pairs_in(value)), rename)
+
+
+ROWS = ByProcess(PackedPairs())
 
 
 class PRS(ClockMember):
@@ -46,57 +77,54 @@ class PRS(ClockMember):
     code = 7
     entry_bytes = 6  # a sender and a timestamp
     grows = True
-    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: ByProcess(ByProcess(INT))}
-    fields: ClassVar[dict[str, Shape]] = {
-        "before": ByProcess(ByProcess(INT)),
-        "elsewhere": ByProcess(ByProcess(INT)),
-    }
+    kinds: ClassVar[dict[str, Shape]] = {MESSAGE: ROWS}
+    fields: ClassVar[dict[str, Shape]] = {"before": ROWS, "elsewhere": ROWS}
 
     def __init__(self, roster: Roster, process: str | int, *, label: str | None = None) -> None:
         super().__init__(roster, process, label=label)
         self.before: LastCounts = {}
         self.elsewhere: LastCounts = {}
-        """{process: {sender: count}}: what it is known to have delivered of what was addressed to it"""
+        """what each process is known to have delivered of what was addressed to it"""
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
         """The direct predecessors with respect to this destination."""
-        return tuple(copy.stamp.get(me, {}).items())
+        return pairs_in(copy.stamp.get(me, NO_PAIRS))
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
         self._no_context(context)
         self.count += 1
         stamp = self.before  # Stamp with the direct predecessors
         sent = self._sent(destinations, lambda d: stamp)
-        message = {self.me: self.count}
+        message = packed([(self.me, self.count)])
         self.before = stamp | dict.fromkeys(positions(destinations), message)  # Take the place of those before it
         return sent
 
     def _delivered(self, copy: Copy) -> list[Effect]:
-        message, me = {copy.sender: copy.count}, self.me
+        message, me = packed([(copy.sender, copy.count)]), self.me
         self._note(copy)
-        known = self.elsewhere | {me: dict(enumerate(self.receiver.delivered))}
+        known = self.elsewhere | {me: packed(enumerate(self.receiver.delivered))}
         before = later_rows(self.before, copy.stamp, known, copy.destinations)
         # Subtract the addressed rows of the stamp
         before = replaced_rows(before, copy.stamp, message, known, [*positions(copy.destinations)])
         for d in (me, copy.sender):  # what these know has changed
-            before[d] = beyond(before.get(d, {}), known.get(d, {}))  # Prune what is known to be delivered
+            before[d] = beyond(before.get(d, NO_PAIRS), known.get(d, NO_PAIRS))  # Prune what is known to be delivered
         self.before = {d: pairs for d, pairs in before.items() if pairs and not self.gone >> d & 1}
         return []
 
     def _note(self, copy: Copy) -> None:
         """Record what the sender knew, and so had delivered if it was addressed to it; of its own that is unknown."""
-        knew = {s: c for s, c in copy.stamp.get(self.me, {}).items() if s != copy.sender}
+        knew = packed(pair for pair in pairs_in(copy.stamp.get(self.me, NO_PAIRS)) if pair[0] != copy.sender)
         if knew and copy.sender != self.me:
-            known = later_pairs(self.elsewhere.get(copy.sender, {}), knew, {})
+            known = later_pairs(self.elsewhere.get(copy.sender, NO_PAIRS), knew, NO_PAIRS)
             self.elsewhere = self.elsewhere | {copy.sender: known}  # DELIVERED: what the sender had delivered
 
     def _check(self, copy: Copy) -> None:
         for sender in (self.me, copy.sender):
-            self.check_known(copy, sender, newest(copy.stamp, sender))
+            self.check_known(copy, sender, newest(copy.stamp.values(), sender))
 
     def _check_state(self) -> None:
-        self.check_own(max((pairs.get(self.me, 0) for pairs in self.before.values()), default=0))
+        self.check_own(newest(self.before.values(), self.me))
 
     def _leave(self, process: int) -> list[Effect]:
         self.before = {d: pairs for d, pairs in self.before.items() if d != process}
@@ -106,7 +134,7 @@ class PRS(ClockMember):
     @classmethod
     def entries(cls, copy: Copy) -> int:
         """Count the pairs of destination and predecessor."""
-        return sum(map(len, copy.stamp.values()))
+        return sum(map(len, copy.stamp.values())) // PAIR_BYTES
 
     @classmethod
     def facts(cls, copy: Copy) -> int:
@@ -115,8 +143,8 @@ class PRS(ClockMember):
 
     @classmethod
     def dependencies(cls, copy: Copy) -> list[tuple[MessageId, int]]:
-        return by_message((*pair, d) for d, pairs in copy.stamp.items() for pair in pairs.items())
+        return by_message((*pair, d) for d, pairs in copy.stamp.items() for pair in pairs_in(pairs))
 
     def log_size(self) -> int:
         """Count the pairs of destination and predecessor that are kept."""
-        return sum(map(len, self.before.values()))
+        return sum(map(len, self.before.values())) // PAIR_BYTES

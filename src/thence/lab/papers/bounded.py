@@ -141,8 +141,8 @@ def bits(bound: int) -> int:
 
 def most_bytes(processes: int, bound: int) -> int:
     """Return the bytes that no stamp of Protocol 4 exceeds, among at most 7 processes, without a label."""
-    times, counts = ceil(log2(3 * bound + 1)), ceil(log2(2 * bound + 1))
-    rows = 2 * processes * (1 + ceil(processes * times / 8)) + 1 + ceil(processes * counts / 8)
+    counts = ceil(log2(2 * bound + 1))
+    rows = 2 * processes * (1 + ceil(processes * bits(bound) / 8)) + 1 + ceil(processes * counts / 8)
     return MESSAGE_AT + 1 + ceil(counts / 7) + 1 + rows
 
 

@@ -27,7 +27,7 @@ from thence.lab.papers.claims import (
     words,
 )
 from thence.lab.papers.claims import estimate_text as text
-from thence.lab.papers.estimates import curve, exact, growth, rows_with
+from thence.lab.papers.estimates import curve, exact, growth, quotient, rows_with
 from thence.lab.papers.paper import Drawing, Paper
 from thence.lab.simulator.confidence import Estimate
 from thence.tables.result_table import Cell, ResultTable
@@ -124,24 +124,16 @@ def _savings(data: DataSets, network: Row) -> tuple[list[ClaimAnswer], str]:
     multi, uni = (lines(data, "paper_bytes_per_copy", mode, network) for mode in MODES)
     answers, shown = [], {}
     for n in multi["ci-dc"]:
-        one, other = (_ratio(by["ci-dc"][n], by["rst"][n]) for by in (multi, uni))
+        one, other = (quotient(by["ci-dc"][n], by["rst"][n]) for by in (multi, uni))
         answers.append(less(one, other))
         shown[n] = f"{100 * one.mean:.0f} % against {100 * other.mean:.0f} %"
     return answers, "of the bytes of RST, " + ", ".join(f"n = {n}: {text}" for n, text in shown.items())
 
 
-def _ratio(one: Estimate, other: Estimate) -> Estimate:
-    """Return a quotient; the relative half widths are added, which is wide enough."""
-    mean = one.mean / other.mean
-    if one.half is None or other.half is None:
-        return Estimate(mean, None, one.values)
-    return Estimate(mean, mean * (one.half / one.mean + other.half / other.mean), one.values)
-
-
 def shares_of_square(data: DataSets, mode: str, network: Row = NETWORKS[0]) -> dict[int, Estimate]:
     """Return the dependents of PRS as a share of n²."""
     points = lines(data, "entries_per_copy", mode, network)["prs"]
-    return {n: Estimate(v.mean / n**2, None if v.half is None else v.half / n**2, v.values) for n, v in points.items()}
+    return {n: quotient(value, Estimate(n * n, 0.0, value.values)) for n, value in points.items()}
 
 
 def _approaches(mode: str) -> NetworkJudge:
@@ -183,89 +175,41 @@ def _claim(name: str, where: str, published: str, threshold: str, judge: Network
 CLAIMS = (
     Claim("rst-square", "figure 2", "RST: n² dependents", "exactly n² on every copy", _squares),
     *(
-        _claim(
-            f"dependents-{mode}",
-            f"figure 2, {mode}",
-            "dependents per message: ci-dc fewest, PRS between, RST most",
-            ABOVE,
-            _ordered("entries_per_copy", mode, (("ci-dc", "prs"), ("prs", "rst"))),
-            prs=True,
-        )
+        _claim(f"dependents-{mode}", f"figure 2, {mode}", "dependents per message: ci-dc fewest, PRS between, RST most",
+            ABOVE, _ordered("entries_per_copy", mode, (("ci-dc", "prs"), ("prs", "rst"))), prs=True)
         for mode in MODES
     ),
-    _claim(
-        "per-sender",
-        "section 6.3",
-        "ci-dc keeps at least one dependent for each sender",
-        "mean dependents from n to n² at every n, interval included",
-        _per_sender,
-    ),
+    _claim("per-sender", "section 6.3", "ci-dc keeps at least one dependent for each sender",
+        "mean dependents from n to n² at every n, interval included", _per_sender),
     *(
-        _claim(
-            f"linear-dependents-{mode}",
-            f"section 6.1, {mode}",
-            "the average case is nearly O(n)",
-            GROWS,
-            _linear("entries_per_copy", mode),
-        )
+        _claim(f"linear-dependents-{mode}", f"section 6.1, {mode}", "the average case is nearly O(n)", GROWS,
+            _linear("entries_per_copy", mode))
         for mode in MODES
     ),
     *(
-        _claim(
-            f"bytes-{mode}",
-            f"figure 3, {mode}",
-            "bytes of control information per message: ci-dc least",
-            ABOVE,
-            _ordered("paper_bytes_per_message", mode, (("ci-dc", "prs"), ("ci-dc", "rst"))),
-            prs=True,
-        )
+        _claim(f"bytes-{mode}", f"figure 3, {mode}", "bytes of control information per message: ci-dc least", ABOVE,
+            _ordered("paper_bytes_per_message", mode, (("ci-dc", "prs"), ("ci-dc", "rst"))), prs=True)
         for mode in MODES
     ),
     *(
-        _claim(
-            f"linear-bytes-{mode}",
-            f"figure 3, {mode}",
-            "ci-dc grows slowly, nearly linearly, with n",
-            f"of the bytes per copy: {GROWS}",
-            _linear("paper_bytes_per_copy", mode),
-        )
+        _claim(f"linear-bytes-{mode}", f"figure 3, {mode}", "ci-dc grows slowly, nearly linearly, with n",
+            f"of the bytes per copy: {GROWS}", _linear("paper_bytes_per_copy", mode))
         for mode in MODES
     ),
-    _claim(
-        "multicast-saves-more",
-        "section 6.3",
-        "ci-dc saves more in multicast than in unicast",
-        "bytes as a share of RST's are less in multicast at every n, intervals apart",
-        _savings,
-    ),
+    _claim("multicast-saves-more", "section 6.3", "ci-dc saves more in multicast than in unicast",
+        "bytes as a share of RST's are less in multicast at every n, intervals apart", _savings),
     *(
-        _claim(
-            f"prs-bound-{mode}",
-            f"section 6.3, {mode}",
-            "PRS approaches 2/3 n² dependents",
-            f"at every n from {LARGE} on, of which there are two at least, within 15 % of 2/3 n²",
-            _approaches(mode),
-            prs=True,
-        )
+        _claim(f"prs-bound-{mode}", f"section 6.3, {mode}", "PRS approaches 2/3 n² dependents",
+            f"at every n from {LARGE} on, of which there are two at least, within 15 % of 2/3 n²", _approaches(mode),
+            prs=True)
         for mode in MODES
     ),
-    _claim(
-        "unicast-crossing",
-        "figure 3, unicast",
-        "PRS costs more than RST when n exceeds 25",
+    _claim("unicast-crossing", "figure 3, unicast", "PRS costs more than RST when n exceeds 25",
         "intervals apart: PRS cheaper at every n up to 20, costlier at every n from 30; differs if one is the other "
-        "way",
-        _crosses,
-        prs=True,
-    ),
-    Claim(
-        "worst-case",
-        "section 6.1",
-        "worst case O(n²) dependents",
-        "every process unicasts to every other concurrently: between n²/2 and n² facts on one copy",
-        _worst,
-    ),
-)
+        "way", _crosses, prs=True),
+    Claim("worst-case", "section 6.1", "worst case O(n²) dependents",
+        "every process unicasts to every other concurrently: between n²/2 and n² facts on one copy", _worst),
+)  # fmt: skip
 
 
 # -- shown -----------------------------------------------------------------------------------------------------------
@@ -273,12 +217,9 @@ CLAIMS = (
 
 FIGURES = {
     "ci-dc-figure-2": ("Figure 2: dependents per copy", "entries_per_copy", "dependents per copy"),
-    "ci-dc-figure-3": (
-        "Figure 3: bytes per message, over all its copies",
-        "paper_bytes_per_message",
-        "bytes per message",
-    ),
-}
+    "ci-dc-figure-3": ("Figure 3: bytes per message, over all its copies", "paper_bytes_per_message",
+                       "bytes per message"),
+}  # fmt: skip
 
 
 def tables(data: DataSets) -> list[ResultTable]:
@@ -297,9 +238,8 @@ def tables(data: DataSets) -> list[ResultTable]:
 
 def _sensitivity(data: DataSets) -> ResultTable:
     rows: list[tuple[Cell, ...]] = []
-    sizes = sorted({row["processes"] for row in rows_with(data["runs"], **({"fifo": False} | OTHER_NETWORKS[0]))})
-    first: Row = {"delay": DELAY, "fifo": False}
-    for other in (first, *({"fifo": False} | each for each in OTHER_NETWORKS)):
+    sizes = sorted({row["processes"] for row in rows_with(data["runs"], **NETWORKS[1])})
+    for other in NETWORKS:
         for mode, fanout in MODES.items():
             chosen = rows_with(data["runs"], **other, fanout=fanout)
             ours, prs = (curve(chosen, "entries_per_copy", protocol=p) if sizes else {} for p in CI_DC_PROTOCOLS[:2])

@@ -198,16 +198,23 @@ Urgent ==
         \/ \E e \in mail[j] : Number(j, e.m) = following[j][e.m.s] /\ Secured(j, e.m, e.okayed)
         \/ \E m \in waiting[j] : Missing(j, m) = {}
 
-Next ==
+\* Each of these steps uses something up.
+Progress ==
     \/ \E j \in Proc : \E e \in mail[j] : FDeliver(j, e)
     \/ \E j \in Proc : \E m \in waiting[j] : Deliver(j, m)
+    \/ ~ Urgent /\ \E c \in net : Receive(c.d, c)
+
+Next ==
+    \/ Progress
     \/ /\ ~ Urgent
        /\ \/ \E j \in Proc : \E D \in Destinations : Asked(j, D) /\ Send(j, D)
-          \/ \E c \in net : Receive(c.d, c) \/ Lose(c)
+          \/ \E c \in net : Lose(c)
           \/ \E j \in Proc : Crash(j)
           \/ \E j \in Proc : \E T \in SUBSET Proc : Trust(j, T)
 
 Spec == Init /\ [][Next]_vars
+\* Arrivals and deliveries are fair; sends, losses and crashes happen or do not.
+FairSpec == Spec /\ WF_vars(Progress)
 
 -------------------------------------------------------------------------------
 (* Properties.                                                             *)
@@ -241,6 +248,12 @@ UniformAgreement ==
     AtRest => \A m \in sent : (\E q \in Proc : Delivered(m, q)) => \A p \in m.Dests \cap Alive : Delivered(m, p)
 \* Nothing keeps a living sender from sending forever.
 Secures == AtRest => \A j \in Alive : own[j] = {}
+
+\* Where the failure detector settles on the living, what a living process sends, and what any process delivers, is
+\* delivered at each living destination in the end.
+Served ==
+    \A m \in sent : m.s \in Alive \/ (\E q \in Proc : Delivered(m, q)) => \A p \in m.Dests \cap Alive : Delivered(m, p)
+Liveness == <>[](crashed = faulty /\ \A j \in Alive : trust[j] = Alive) => <>[]Served
 
 \* PC1 and PC2, where each group is one process: what a log must hold, and no more.
 Needed(P) ==

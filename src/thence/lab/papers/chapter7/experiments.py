@@ -61,11 +61,6 @@ class StampSizes:
         """Elements of a stamp within the focus group."""
         return mean(self.focus)
 
-    @property
-    def history_averages(self) -> dict[str, float]:
-        """Elements of a history at each watched process."""
-        return {process: mean(sizes) for process, sizes in self.histories.items()}
-
 
 def mean(sizes: Counter[int]) -> float:
     """Return the mean of what a counter counts; 0 if it is empty."""
