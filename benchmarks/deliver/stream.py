@@ -5,7 +5,7 @@
 Every measurement is a process of its own: it starts Spark, runs a small stream that does not count, and then the
 stream of the case over files that are made once, one for each micro-batch, into a sink that drops rows. Ways take turns
 within a round, so that what else the machine does falls on all. `--before` is the PYTHONPATH of earlier code; 0.1.0
-compiles by numba when it first runs, so run its way once before the run that counts.
+compiles when it first runs, so run its way once before the run that counts.
 
 Writes results/stream.json as it goes, a row for each case. A way of `SLOW` reads only the first micro-batches, and is
 compared with a run of `deliver` over the same ones. "Cold restart" is the last micro-batch in a new process that finds

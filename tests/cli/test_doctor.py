@@ -114,3 +114,4 @@ def test_what_to_do_about_plain_modules(package: Path, clone: bool, command: str
     assert found.found == "none of 2"
     assert found.advice is not None
     assert f"then run: {command}" in found.advice
+    assert "compiled wheels are for Linux on x86-64" in found.advice, "other platforms get the pure one"

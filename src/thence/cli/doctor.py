@@ -99,7 +99,10 @@ def compiled_modules(package: Path = PACKAGE) -> Check:
     names = "" if len(plain) == len(sources) else f"; plain Python: {', '.join(plain)}"
     clone = (package.parents[1] / "setup.py").exists()
     again = "make install" if clone else "pip install --force-reinstall --no-deps --no-binary thence thence"
-    advice = f"answers are the same, but slower; install a C compiler and Python's headers, then run: {again}"
+    advice = (
+        "answers are the same, but slower; compiled wheels are for Linux on x86-64, elsewhere install a C compiler and "
+        f"Python's headers, then run: {again}"
+    )
     return Check("compiled modules", "note", f"{which} {len(sources)}{names}", advice)
 
 

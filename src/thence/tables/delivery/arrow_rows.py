@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,7 @@ from thence.tables.delivery.columns import Columns, Family
 from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.numbering_cy import Numbering, id_flags
 from thence.tables.delivery.outcome import KINDS, OUTPUT_COLUMNS
-from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes
+from thence.tables.delivery.outcome_cy import OutcomeColumns, Outcomes, starts_of
 from thence.tables.delivery.reading import Read
 from thence.tables.delivery.reading_cy import EXACT, id_text, read_clock, read_explicit
 from thence.tables.delivery.stamp_column import StampedRows, codes_of
@@ -69,17 +69,19 @@ class ArrowLexicon(Lexicon):
     def names(self) -> list[str]:
         """Return all names, by number."""
         if self._all is None:
-            self._all = self.listed(np.arange(len(self)))
+            self._all = self._listed(self._first)
         return self._all
 
     def listed(self, numbers: Iterable[int]) -> list[str]:
         """Return the names that have these numbers."""
-        found: list[str] = self.taken(np.asarray(numbers)).to_pylist()
-        return found
+        return self._listed(self._first[np.asarray(numbers)])
+
+    def _listed(self, places: Ints) -> list[str]:
+        return list(map(str, self._values.take(pa.array(places)).to_pylist()))
 
     def taken(self, numbers: Ints | Longs) -> pa.Array:
         """Return some names as a column."""
-        return self._values.take(pa.array(self._first[numbers])).cast(pa.string())
+        return self._values.take(pa.array(self._first[numbers])).cast(TEXT)
 
 
 class WholeNumbers(ArrowLexicon):
@@ -97,9 +99,17 @@ class WholeNumbers(ArrowLexicon):
         """Return the name that has this number."""
         return str(self._least + number)
 
+    def names(self) -> list[str]:
+        """Return all names, by number."""
+        return self.listed(range(self._count))
+
+    def listed(self, numbers: Iterable[int]) -> list[str]:
+        """Return the names that have these numbers."""
+        return [str(self._least + number) for number in numbers]
+
     def taken(self, numbers: Ints | Longs) -> pa.Array:
         """Return some names as a column."""
-        return pa.array(np.asarray(numbers, np.int64) + self._least).cast(pa.string())
+        return pa.array(np.asarray(numbers, np.int64) + self._least).cast(TEXT)
 
 
 def cut(batch: pa.RecordBatch, columns: Columns) -> Iterator[pa.RecordBatch]:
@@ -239,9 +249,11 @@ def _flat_causes(column: pa.Array) -> tuple[Ints, pa.Array] | None:
     if pa.types.is_null(column.type):
         return np.zeros(len(column) + 1, np.int32), column.slice(0, 0)
     if _is_list(column.type):
-        offsets, flat = column.offsets.to_numpy(), column.flatten()
+        offsets = column.offsets.to_numpy()
         if not column.null_count:
+            flat = column.values.slice(offsets[0], offsets[-1] - offsets[0])
             return (offsets - offsets[0]).astype(np.int32), flat  # above 32 bits the batch is refused
+        flat = column.flatten()
         lengths = np.where(column.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets), 0)
     elif pa.types.is_integer(column.type) or _is_text(column.type):
         if _is_text(column.type) and pc.any(pc.starts_with(column, "[")).as_py():
@@ -322,28 +334,23 @@ def times_in(batch: pa.RecordBatch, columns: Columns) -> Floats | None:
     return _seconds(batch.column(columns.time)) if columns.time in batch.schema.names else None
 
 
-@dataclass(frozen=True)
-class Leaving:
+class Leaving(NamedTuple):
     """Rows that leave, in order, by their tickets, and their output columns."""
 
     tickets: Longs
     columns: list[pa.Array]
 
-    def __len__(self) -> int:
-        """Return how many rows leave."""
-        return len(self.tickets)
-
 
 def leaving(outcomes: Outcomes) -> Leaving:
     """Return outcomes as Arrow columns, for the rows that leave."""
     made, count = outcomes.columns(), len(outcomes)
-    unplaced, timeless = np.asarray(made.position) == 0, np.isnan(made.held_seconds)
+    seconds = np.asarray(made.held_seconds)
     columns = [
         OUTCOME_NAMES.take(_numbers(made.kind, pa.int8())),
-        pa.array(np.asarray(made.position), mask=unplaced) if unplaced.any() else _numbers(made.position, pa.int64()),
+        _numbers(made.position, pa.int64(), np.asarray(made.position) != 0),
         _waited(made, outcomes.lexicon),  # type: ignore[arg-type]
         _numbers(made.held_for, pa.int64()),
-        pa.nulls(count, pa.float64()) if timeless.all() else pa.array(np.asarray(made.held_seconds), mask=timeless),
+        _numbers(made.held_seconds, pa.float64(), seconds == seconds),
         _sparse(made.reason, count),
         _missing(made.missing, count),
         _sparse(made.blocker, count),
@@ -351,9 +358,10 @@ def leaving(outcomes: Outcomes) -> Leaving:
     return Leaving(np.asarray(made.ticket), columns)
 
 
-def _numbers(values: array[int], kind: pa.DataType) -> pa.Array:
-    """Return numbers as a column over their own memory; `pa.array` takes twice as long to find out what they are."""
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+def _numbers(values: array[int] | array[float], kind: pa.DataType, there: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return numbers as a column over their own memory, null where one is not there: `pa.array` takes twice as long."""
+    valid = None if there is None else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
 
 
 def _lists(starts: array[int] | Ints, flat: pa.Array) -> pa.ListArray:
@@ -379,22 +387,20 @@ def _waited(made: OutcomeColumns, lexicon: Lexicon | None) -> pa.ListArray:
 
 
 def _missing(missing: Mapping[int, Sequence[str]], count: int) -> pa.ListArray:
-    starts = np.zeros(count + 1, np.int32)
-    if not missing:
-        return _lists(starts, NO_TEXTS)
-    for place, names in missing.items():
-        starts[place + 1] = len(names)
-    flat = [name for place in sorted(missing) for name in missing[place]]
-    return _lists(np.cumsum(starts, dtype=np.int32), pa.array(flat, TEXT))
+    flat = [name for names in missing.values() for name in names]
+    starts = starts_of(list(missing), list(map(len, missing.values())), count)
+    return _lists(starts, pa.array(flat, TEXT) if flat else NO_TEXTS)
 
 
 def _sparse(texts: Mapping[int, str], count: int) -> pa.StringArray:
     """Return a column of which few rows have a text."""
     if not texts:
-        return pa.nulls(count, pa.string())
-    places = np.full(count, -1, np.int64)
-    places[list(texts)] = np.arange(len(texts))
-    return pa.array(list(texts.values()), pa.string()).take(pa.array(places, mask=places < 0))
+        return pa.nulls(count, TEXT)
+    places, found = list(texts), [text.encode() for text in texts.values()]
+    there = np.zeros(count, bool)
+    there[places] = True
+    buffers = [np.packbits(there, bitorder="little"), starts_of(places, list(map(len, found)), count), b"".join(found)]
+    return pa.Array.from_buffers(TEXT, count, list(map(pa.py_buffer, buffers)))
 
 
 def joined(rows: pa.RecordBatch, columns: Sequence[pa.Array]) -> pa.RecordBatch:

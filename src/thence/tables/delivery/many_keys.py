@@ -80,7 +80,7 @@ class HeldRows:
         self.fresh: list[Chunk] = []
         """Where changes are recorded: those of `chunks` that were added since the last write"""
         self.recorded = False
-        self.count = 0
+        self.count = self.compacted = 0
 
     def add(self, ids: Longs, rows: pa.RecordBatch) -> None:
         """Hold rows; their ids ascend."""
@@ -92,24 +92,30 @@ class HeldRows:
         self.count += len(ids)
 
     def compact(self) -> None:
-        """Join small chunks, if they are many: the rows of a large one are copied again when as many came after it."""
-        if self.fresh or len(self.chunks) <= MOST_CHUNKS:
+        """Join small chunks, if many came: the rows of a large one are copied again when as many came after it."""
+        if self.fresh or len(self.chunks) - self.compacted <= MOST_CHUNKS:
             return
         alive = [chunk for chunk in (each.alive() for each in self.chunks) if len(chunk.ids)]
         small: list[Chunk] = []
         while alive and (not small or len(alive[-1].ids) <= sum(len(chunk.ids) for chunk in small)):
             small.append(alive.pop())
         if small:
+            small.reverse()
             ids = np.concatenate([chunk.ids for chunk in small])
-            order = np.argsort(ids, kind="stable")
-            rows = pa.concat_batches([chunk.rows for chunk in small]).take(pa.array(order))
-            alive.append(Chunk(ids[order], rows))
-        self.chunks = alive
+            rows = pa.concat_batches([chunk.rows for chunk in small])
+            if not (ids[1:] > ids[:-1]).all():
+                order = np.argsort(ids, kind="stable")
+                ids, rows = ids[order], rows.take(pa.array(order))
+            alive.append(Chunk(ids, rows))
+        self.chunks, self.compacted = alive, len(alive)
 
     def pop(self, ids: Longs) -> pa.RecordBatch:
         """Release rows; return them in the order of `ids`."""
         found, places, at = [], np.full(len(ids), -1, np.int64), 0
+        least, most = ids.min(), ids.max()
         for chunk in self.chunks:
+            if chunk.ids[0] > most or chunk.ids[-1] < least:
+                continue
             place = np.minimum(np.searchsorted(chunk.ids, ids), len(chunk.ids) - 1)
             hit = np.flatnonzero((chunk.ids[place] == ids) & ~chunk.gone[place])
             if len(hit):
@@ -253,7 +259,8 @@ class ManyKeys:
         lengths = [stop - start for _, start, stop in spans]
         numbers = np.repeat(np.array([span.number for span in spans], np.int64), lengths)
         tickets = np.arange(len(rows)) + np.repeat([each.came + 1 - each.start for each in going], lengths)
-        self.held.add(row_ids(numbers, tickets)[here], rows.take(pa.array(here)))
+        ids = row_ids(numbers, tickets)
+        self.held.add(ids[here], rows if len(here) == len(rows) else rows.take(pa.array(here)))
 
     # -- the end, and what is let go otherwise ---------------------------------------------------------------------
 
@@ -307,8 +314,9 @@ def delivered(
         assert batch is not None
         begins = runs(batch, key) if starts is None else _within(starts, taken, taken + len(batch))
         taken += len(batch)
-        places = pa.array(begins)
-        values = [batch.column(name).take(places).to_pylist() for name in key]
+        named = batch.select(list(key))
+        named = named if len(begins) == len(batch) else named.take(pa.array(begins))
+        values = [column.to_pylist() for column in named.columns]
         found: list[Key] = list(zip(*values, strict=True)) if key else [()]
         if last is not None and same_key(found[0]) != same_key(last):
             rest = keys.end(number)

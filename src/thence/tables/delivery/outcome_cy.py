@@ -84,11 +84,9 @@ class Outcomes:
     def __init__(self, room: int = 4, lexicon: object = None) -> None:
         """Start without rows; `lexicon` names the causes of a batch by number."""
         self.lexicon = lexicon
-        self.waited_start = array("i", bytes(8))
-        self.ticket = self.position = self.held_for = array("q")
-        self.held_seconds, self.kind, self.waited = array("d"), array("b"), array("i", bytes(16))
-        self.count = 0
-        self._grow(room)
+        self.ticket, self.position, self.held_for = zeros("q", room), zeros("q", room), zeros("q", room)
+        self.held_seconds, self.kind = zeros("d", room), zeros("b", room)
+        self.waited_start, self.waited = zeros("i", room + 1), zeros("i", 4)
         self.clear()
 
     def __len__(self) -> int:
@@ -204,9 +202,33 @@ class Outcomes:
         )  # fmt: skip
 
 
+def zeros(code: str, count: int) -> array:
+    """Return numbers of one type that are all 0."""
+    return array(code, bytes(count * array(code).itemsize))
+
+
 def longer(old: object, code: str, room: int) -> array:
     """Return numbers with room for more after them, which are 0."""
-    found = array(code)
-    found.frombytes(memoryview(old).cast("B"))
-    found.frombytes(bytes(found.itemsize * (room - len(found))))
+    found = zeros(code, room)
+    memoryview(found)[: len(old)] = memoryview(old)
+    return found
+
+
+def starts_of(places: list, lengths: list, count: cython.Py_ssize_t) -> array:
+    """Return where each of `count` values begins, and the end; those at `places`, which ascend, have lengths."""
+    at: cython.Py_ssize_t = 0
+    end: cython.int = 0
+    place: cython.Py_ssize_t
+    number: cython.Py_ssize_t
+    found = zeros("i", count + 1)
+    start: cython.int[::1] = memoryview(found)
+    for number in range(len(places)):
+        place = places[number]
+        while at <= place:
+            start[at] = end
+            at += 1
+        end += lengths[number]
+    while at <= count:
+        start[at] = end
+        at += 1
     return found
