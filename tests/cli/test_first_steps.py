@@ -142,7 +142,7 @@ def test_a_file_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch, capsys) ->
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", refuse)
-        assert detect(Path("t.jsonl")) == Unfit("it cannot be read: you may not read it", claims=True)
+        assert detect(Path("t.jsonl")) == Unfit("it cannot be read: no permission", claims=True)
         assert "t.jsonl: it cannot be read" in said("audit", "t.jsonl", code=2, capsys=capsys)
 
 

@@ -75,7 +75,7 @@ class HeldRows:
     """Held rows of many keys, as chunks."""
 
     def __init__(self) -> None:
-        """Hold nothing."""
+        """Start without held rows."""
         self.chunks: list[Chunk] = []
         self.fresh: list[Chunk] = []
         """Where changes are recorded: those of `chunks` that were added since the last write"""
@@ -255,10 +255,10 @@ class ManyKeys:
         tickets = np.arange(len(rows)) + np.repeat([each.came + 1 - each.start for each in going], lengths)
         self.held.add(row_ids(numbers, tickets)[here], rows.take(pa.array(here)))
 
-    # -- the end, and what is let go otherwise ---------------------------------------------------------------------
+    # -- the end, and rows released otherwise ----------------------------------------------------------------------
 
     def end(self, number: int) -> pa.RecordBatch | None:
-        """Return what a key still holds, as blocked, and drop the key; None if it holds nothing."""
+        """Return the rows that a key still holds as blocked, and drop the key; None if it holds nothing."""
         out = Outcomes()
         rule = self.rules[number]
         rule.finish(out)
@@ -351,5 +351,5 @@ def _without_known(
 
 
 def same_key(key: Key) -> Key:
-    """Return a key that equals those alike: NaN is never equal to itself."""
+    """Return a key that compares equal to the same key; NaN never equals itself."""
     return tuple("NaN" if value != value else value for value in key)
