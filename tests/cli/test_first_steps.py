@@ -276,7 +276,7 @@ def test_a_disk_that_is_full_is_no_mistake_of_ours(arguments: list[str]) -> None
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (
         2,
-        "thence: what was to be written could not be: No space left on device\n",
+        "thence: the output could not be written: No space left on device\n",
     )
 
 
