@@ -284,7 +284,7 @@ def _replay(path: Path, page: Path | None, json_file: str | None) -> None:
         witness = loads(path.read_text(encoding="utf-8"), VARIANTS)
         result = witness.run()
     except OSError as error:
-        raise TraceError(f"cannot read {path}: {error.strerror}") from None
+        raise TraceError(f"cannot read {path}: {error.strerror}; an execution written by --save is accepted") from None
     except UnicodeDecodeError:
         raise TraceError(f"{path} is not text; an execution written by --save is accepted") from None
     except TraceError as error:

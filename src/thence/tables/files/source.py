@@ -69,8 +69,8 @@ def excerpt(raw: bytes | str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """Return the first line of an error's text, without its full stop."""
+    return (str(error).splitlines() or [type(error).__name__])[0].removesuffix(".")
 
 
 def is_packed(path: Path) -> bool:
