@@ -2,7 +2,7 @@
 
     import thence
     thence.deliver(table, id="event_id", causes="parent_id")    # rows in causal order; pandas in, pandas out
-    thence.audit(events).verdict                                # was it causal, and if not, why
+    thence.audit(events).verdict                                # causal, violated or unknown
     thence.cost(events).recommendation                          # which protocol such traffic needs
     thence.show(events, out="run.html")                         # the run as a page
 
@@ -32,7 +32,8 @@ __all__ = ["Gate", "Orderer", "Policy", "__version__", "audit", "cost", "deliver
 def _refuse_stale_modules() -> None:
     """Raise ImportError in a clone whose compiled modules are older than their sources.
 
-    Python would import the old code without a word. An installed package has no setup.py beside it and is not checked.
+    Python would import the old code without a warning. An installed package has no setup.py beside it and is not
+    checked.
     """
     import os
 
@@ -71,7 +72,7 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in ("runtime", "show"):  # packages; `show` can be called
+    if name in ("runtime", "show"):  # packages; `show` is callable
         return import_module(f"thence.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'thence' has no attribute {name!r}")

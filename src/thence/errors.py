@@ -1,4 +1,4 @@
-"""The errors of thence. The class tells whose fault it is; the text, what was found and what is accepted.
+"""The errors of thence. The class says who caused the error; the text says what was found and what is accepted.
 
 - `MisuseError`: the caller asked for something that cannot be done.
 - `PeerError`: something that arrived from another process cannot be used.

@@ -19,5 +19,5 @@ __all__ = live.__all__
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is asked for: asyncio comes with an endpoint, not with the import."""
+    """Load a name on first use, so that the import alone does not load asyncio."""
     return getattr(live, name)

@@ -164,7 +164,7 @@ def test_a_mistake_of_ours_is_neither_verdict_nor_usage(failing, capsys: pytest.
     assert cli.main(["fail"]) == 70
     shown = capsys.readouterr().err
     assert "Traceback" in shown
-    assert "mistake in thence" in shown
+    assert "bug in thence" in shown
 
 
 def test_as_a_process() -> None:

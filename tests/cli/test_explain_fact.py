@@ -43,7 +43,7 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     trace = tmp_path / "trace.jsonl"
     write_jsonl([*RUN, *(replace(event, run="other") for event in RUN)], trace)
     assert explain(trace, "--fact", "a1", "b", "d1", "b") == 2
-    assert "say which with --run" in capsys.readouterr().err
+    assert "choose one with --run" in capsys.readouterr().err
     assert explain(trace, "--run", "other", "--fact", "a1", "d", "d1", "b") == 2
     assert "a1 does not go to 'd'" in capsys.readouterr().err
     assert explain(trace, "--run", "nowhere", "--fact", "a1", "b", "d1", "b") == 2

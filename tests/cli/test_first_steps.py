@@ -142,7 +142,7 @@ def test_a_file_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch, capsys) ->
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", refuse)
-        assert detect(Path("t.jsonl")) == Unfit("it cannot be read: you may not read it", claims=True)
+        assert detect(Path("t.jsonl")) == Unfit("it cannot be read: no permission", claims=True)
         assert "t.jsonl: it cannot be read" in said("audit", "t.jsonl", code=2, capsys=capsys)
 
 
@@ -276,7 +276,7 @@ def test_a_disk_that_is_full_is_no_mistake_of_ours(arguments: list[str]) -> None
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (
         2,
-        "thence: what was to be written could not be: No space left on device\n",
+        "thence: the output could not be written: No space left on device\n",
     )
 
 

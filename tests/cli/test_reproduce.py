@@ -72,7 +72,7 @@ def test_a_scenario_that_fails_is_told(
     assert cli.main(command) == 1
     assert "FAILED: " in (shown := capsys.readouterr().out)
     assert "broken on purpose" in shown
-    assert "The rest cannot be shown" in (tmp_path / "index.html").read_text()
+    assert "Some claims cannot be shown" in (tmp_path / "index.html").read_text()
     assert cli.main(command) == 0, "what failed is run again"
     assert len(done) == 38
 

@@ -265,7 +265,7 @@ def test_who_crashes_is_chosen_first(
     report = tmp_path / "report.json"
     assert by_hand(monkeypatch, "7\n2\n1\nq\n", *asked, "--json", str(report)) == 0
     shown = capsys.readouterr().out
-    assert "first choose who crashes" in shown
+    assert "first choose the crashing processes" in shown
     assert "'7' is not a choice; a number from 1 to 3" in shown
     assert "a crashes" in shown
     row = json.loads(report.read_text())

@@ -39,7 +39,7 @@ sys.exit(main())
 """
 """A job whose tasks sleep stands for a long audit."""
 
-SENTENCE = "thence: interrupted; what was not finished was not written"
+SENTENCE = "thence: interrupted; unfinished results were not written"
 
 
 def command(tmp_path: Path) -> tuple[list[str], Path]:

@@ -470,7 +470,7 @@ LOGS: tuple[OddFile, ...] = (
             exit=1, verdict="unknown", runs={}, ours=1, reasons=("the line belongs to no event with a clock",)),
     OddFile("a log whose pattern looks around or refers back", "refused",
             _bytes(lambda good: rb"(?<host>a)(?!b) (?<clock>{.*}) (?<event>.*)" b"\n\n" + CLOCKS, "t.log"),
-            reasons=("it looks around",), **_REFUSED),
+            reasons=("it uses lookaround",), **_REFUSED),
 )  # fmt: skip
 """The same for logs."""
 

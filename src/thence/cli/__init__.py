@@ -1,11 +1,11 @@
-"""The command `thence`: one file per verb, wiring only.
+"""The command `thence`: one file per verb, without logic of its own.
 
 To add a verb: write `cli/<verb>.py` with a function `command` and a text `EXAMPLE`, and name it in `VERBS`.
-A call loads its own verb alone; what a verb needs beyond typer it imports inside its function, so that
+A call loads only its own verb. A verb imports what it needs beyond typer inside its function, so that
 `thence --help`, which loads all of them, stays fast.
 
-Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input, 70 a mistake
-of ours, 130 interrupted, 141 the reader of the output has gone, as a shell says it of a command that SIGPIPE has ended.
+Exit codes: 0 fine, 1 the data violates causal order or a check failed, 2 wrong usage or unreadable input, 70 a bug
+in thence, 130 interrupted, 141 the reader of the output has gone (what a shell reports for a command ended by SIGPIPE).
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def build(verbs: Sequence[str] = VERBS) -> typer.Typer:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code. No error that we foresaw shows a traceback."""
-    if argv is None:  # this process is ours
+    """Run the command line and return its exit code. Expected errors show no traceback."""
+    if argv is None:  # no other code runs in this process
         # We compute nothing with BLAS, but numpy starts its threads, which spin: a fifth of a small audit.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed before we began
+        if getattr(sys, name) is None:  # the stream was closed before the command began
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # for as long as this process lives
     try:
         code = _run(argv)
@@ -123,7 +123,7 @@ def _flushed(code: int) -> int:
         try:
             stream.flush()
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # or Python complains as it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # otherwise Python prints an error as it ends
             code = UNREAD if isinstance(error, BrokenPipeError) else _explain(error)
     return code
 
@@ -135,38 +135,38 @@ def _interrupted(*, leave: bool) -> int:
         from thence.tables.engines.spark.session import hush
 
         hush()
-    print("thence: interrupted; what was not finished was not written", file=sys.stderr, flush=True)
+    print("thence: interrupted; unfinished results were not written", file=sys.stderr, flush=True)
     if on_spark and leave:
         os._exit(INTERRUPTED)
     return INTERRUPTED
 
 
 def _explain(error: Exception) -> int:
-    """Print the error on stderr, in a sentence if we foresaw it, and return the exit code."""
+    """Print the error on stderr, as one sentence if it is an expected one, and return the exit code."""
     if isinstance(error, ThenceError):
         return _complain(str(error))
     if isinstance(error, OSError) and error.filename is not None:
         return _complain(f"{error.filename}: {error.strerror}")
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        return _complain(f"what was to be written could not be: {error.strerror}")
+        return _complain(f"the output could not be written: {error.strerror}")
     if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError | NotADirectoryError):
-        return _complain(error.strerror or str(error))  # Arrow's, which name the file in their words
+        return _complain(error.strerror or str(error))  # Arrow's errors name the file themselves
     if isinstance(error, ModuleNotFoundError) and (extra := EXTRA_OF.get((error.name or "").partition(".")[0])):
         return _complain(f'the package {error.name} is missing: pip install "thence[{extra}]"')
     if isinstance(error, ImportError) and (error.name or "").startswith("thence."):
-        return _complain(str(error))  # a package of ours that cannot work on this system
+        return _complain(str(error))  # a package of thence that does not work on this system
     if type(error).__name__ == "Py4JNetworkError" or (type(error) is ConnectionRefusedError and "py4j" in sys.modules):
         return _complain(
             "Spark's Java process has ended before its work was done; if it says OutOfMemoryError above, "
-            "give it more with THENCE_MEMORY, as in THENCE_MEMORY=8g thence ..."
+            "give it more memory with THENCE_MEMORY, as in THENCE_MEMORY=8g thence ..."
         )
     if "Python worker failed to connect back" in str(error):
         return _complain(
             "a Python worker did not answer Spark in time; the machine may be too busy: run the command again (a "
-            "stream goes on where it was), or let `thence doctor` look"
+            "stream continues where it stopped), or run `thence doctor`"
         )
     sys.excepthook(type(error), error, error.__traceback__)
-    print("thence: this is a mistake in thence itself; the lines above say where", file=sys.stderr)
+    print("thence: this is a bug in thence; the traceback above shows where", file=sys.stderr)
     return BUG
 
 

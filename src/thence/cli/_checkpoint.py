@@ -11,9 +11,9 @@ from thence.errors import MisuseError
 
 @contextmanager
 def sole_stream(checkpoint: Path | None) -> Iterator[None]:
-    """Refuse a checkpoint that this release cannot continue, and a second stream on one while the first runs.
+    """Reject a checkpoint that this release cannot continue, and a second stream on a checkpoint in use.
 
-    Spark would end one of the two in the middle.
+    Spark would end one of the two in the middle of its work.
     """
     if checkpoint is None:
         yield

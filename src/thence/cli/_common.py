@@ -1,7 +1,7 @@
 """Options, results, progress and exit codes shared by all commands.
 
 Invariant: stdout carries the result and nothing else; progress and errors go to stderr. With `--json -` the JSON is the
-result, and what is meant for people moves to stderr.
+result, and the text for people goes to stderr.
 """
 
 from __future__ import annotations
@@ -79,24 +79,24 @@ ColumnsOption = Annotated[
     dict[str, str] | None,
     typer.Option(
         metavar="OURS=YOURS,...",
-        help="Your names for our columns, as in message=event_id; OURS= if there is no such column.",
+        help="Your column names, as in message=event_id; message= if you have no such column.",
         parser=_pairs("--columns", "OURS=YOURS,... is accepted, as in message=event_id"),
     ),
 ]
-"""The `--columns` of verbs that read tables of others: declare `columns: ColumnsOption = None`."""
+"""The `--columns` of verbs that read users' tables: declare `columns: ColumnsOption = None`."""
 KindsOption = Annotated[
     dict[str, str] | None,
     typer.Option(
         metavar="YOURS=OURS,...",
-        help="Your words for the values of kind, as in PRODUCED=send.",
+        help="Your values of kind, as in PRODUCED=send.",
         parser=_pairs("--kinds", "YOURS=OURS,... is accepted, as in PRODUCED=send"),
     ),
 ]
-"""The `--kinds` of verbs that read traces of others: declare `kinds: KindsOption = None`."""
+"""The `--kinds` of verbs that read users' traces: declare `kinds: KindsOption = None`."""
 
 
 def by_reason(rows: Iterable[Mapping[str, object]]) -> dict[str, tuple[int, Mapping[str, object]]]:
-    """Return how many rows were set aside for each reason, and the first of them; by the place of the first."""
+    """Return, for each reason, the number of rows set aside and the first of them, sorted by the first."""
     found: dict[str, tuple[int, Mapping[str, object]]] = {}
     for row in rows:
         reason = str(row["reason"])
@@ -151,11 +151,11 @@ STDIN_SAMPLE = 1 << 16
 
 
 class Talk(Enum):
-    """Verbosity of a command: what it prints beside its JSON, its files and its exit code."""
+    """Verbosity of a command: what it prints besides its JSON and its files."""
 
     QUIET = "nothing but errors"
     PLAIN = "the result"
-    VERBOSE = "the result, and how it came about"
+    VERBOSE = "the result, with engine, route and timing"
 
 
 _talk = Talk.PLAIN
@@ -207,14 +207,14 @@ def talking(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _check_counts(given: Mapping[str, object]) -> None:
-    """Refuse numbers that are larger than this machine counts; a seed counts nothing."""
+    """Reject counts above the machine's integer limit; a seed may have any size."""
     for name, value in given.items():
         if isinstance(value, int) and abs(value) > sys.maxsize and name != "seed":
             raise MisuseError(Argument(name), f" is {value}; numbers up to {sys.maxsize} are accepted")
 
 
 def _named_value(parameter: inspect.Parameter) -> None:
-    """Name the value of an option or argument, where its declaration does not: the help would show Python's type."""
+    """Name the value of an option or argument that declares no name, since the help would show Python's type."""
     kind, *declarations = get_args(parameter.annotation) or (parameter.annotation,)
     for each in declarations:
         if isinstance(each, ArgumentInfo) and each.metavar is None:
@@ -243,7 +243,7 @@ def verbose() -> bool:
 
 
 def detail(text: str) -> None:
-    """Print on stderr how a result came about, if `--verbose` asks for it."""
+    """Print engine, route or timing on stderr, with `--verbose`."""
     if verbose():
         print(visible_lines(text), file=sys.stderr)
 
@@ -319,7 +319,7 @@ def shows_progress() -> bool:
 def working(what: str) -> Iterator[Callable[[str], None]]:
     """Show on a terminal that `what` is in progress, and for how long; show nothing when piped or quiet.
 
-    Yields a function that changes the text.
+    Yields a function that changes the displayed text.
     """
     if not shows_progress():
         yield lambda stage: None
@@ -353,14 +353,14 @@ def progress(items: Iterable[T], what: str, total: int | None = None) -> Iterato
 
 
 SILENT_SECONDS = 2.0
-"""Seconds after which long work begins to say how far it is."""
+"""Seconds after which long work shows its progress."""
 
 
 @contextmanager
 def counted() -> Iterator[Callable[[str, int, int | None], None]]:
-    """Yield a callback for progress: it takes the stage, the amount done and, if known, the total.
+    """Yield a progress callback that takes the stage, the amount done and, if known, the total.
 
-    On a terminal it shows that, with rate and time left, once the work takes a while; else nothing.
+    On a terminal it shows them with rate and time left, once the work has lasted a while; elsewhere nothing.
     """
     if not shows_progress():
         yield lambda stage, done, total: None

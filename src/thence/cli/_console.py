@@ -1,6 +1,6 @@
 """Printing for people: sentences, and tables that fit the width of the terminal.
 
-Without rich, which takes 0.1 s to load: it serves progress on a terminal and the help texts alone.
+Without rich, which takes 0.1 s to load; only progress bars and help texts use it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Console:
     def _wrapped(self, line: str) -> list[str]:
         if not self.wraps or cells(line) <= self.width:
             return [line]
-        # entries of a numbered list stay readable: what is continued stands below their text
+        # continuation lines of a numbered list are indented below its text
         begins = re.match(r" *(?:\d+\. )?", line)
         indent = " " * (len(begins[0]) if begins else 0)
         return wrap(line, self.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 class ConsoleTable:
-    """A table for `Console.print`; several, each with the first column, where lines are too short for one.
+    """A table for `Console.print`; too wide a table becomes several, each with the first column.
 
-    *Invariant.* No word is broken that takes less than a third of a line.
+    *Invariant.* Only words longer than a third of a line are broken.
     """
 
     def __init__(self, names: Sequence[str], body: list[list[object]], title: str | None) -> None:
@@ -60,8 +60,8 @@ class ConsoleTable:
         self.numbers = [bool(each) and all(isinstance(cell, int | float | None) for cell in each) for each in columns]
 
     def lines(self, width: int) -> Iterator[str]:
-        """Yield the lines of as few tables as the width allows."""
-        line = width - 1  # one blank at the left; a column has two around it, and one after it
+        """Yield the lines of the fewest tables that fit the width."""
+        line = width - 1  # one blank at the left margin, three between columns
         columns = list(zip(*self.cells, strict=True))
         whole = [max(map(cells, column)) + 3 for column in columns]
         words = [max((cells(word) for cell in column for word in cell.split()), default=0) for column in columns]

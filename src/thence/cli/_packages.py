@@ -25,16 +25,16 @@ EXTRA_OF = {
     "rich": "cli",
     "typer": "cli",
 }
-"""Which extra brings a package, for the advice when it is missing."""
+"""The extra that installs each package, for the advice when it is missing."""
 
 HOLDS = {"cli": {"spark"}}
 """Extras whose packages, as far as verbs ask for them, come with others."""
 
 
 def require_packages(*packages: str, without: Mapping[str, str] | None = None) -> None:
-    """Refuse to begin if a package is missing, naming all that are and the extras that bring them.
+    """Raise an error that names all missing packages and the extras that install them.
 
-    `without` says by which option a package is not needed.
+    `without` gives the option with which a package is not needed.
     """
     missing = [name for name in packages if find_spec(name) is None]
     if missing:

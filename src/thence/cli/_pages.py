@@ -1,7 +1,7 @@
 """Space-time pages for commands: reads the rows that an audit's findings need, and writes the pages.
 
-*Invariant.* What is wanted is data (`Wanted`). Rows are read in this process if it judged, else Spark takes those that
-the pages show. Every file that is written is reported, with its size.
+*Invariant.* The selection is data (`Wanted`). The engine that audited the trace also reads the rows that
+the pages show. Every written file is reported, with its size.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def write_pages(made: Recorded, asked: Wanted, target: Path, out: Console) -> li
 
 
 def _around(made: Recorded, asked: Wanted) -> list[tuple[str, Finding]] | None:
-    """Return the violations that excerpts are made around; None if the excerpt is not by violation."""
+    """Return the violations to make excerpts around; None if the excerpt is selected otherwise."""
     from thence.show.spacetime.pages import EXCERPTS
 
     if asked.violation is not None:

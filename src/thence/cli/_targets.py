@@ -1,7 +1,7 @@
 """Checks, before a command begins, that its output files and folders can be written.
 
-Invariant: an option whose metavar is FILE or DIR names a target, and `check_targets` refuses one that cannot be written
-before the verb is called: no work is done for a result that has no place. Nothing is made or changed by looking.
+Invariant: an option whose metavar is FILE or DIR names a target, and `check_targets` rejects one that cannot be written
+before the verb is called, so that no work is lost. The check creates and changes nothing.
 `-` and names of other machines (`s3://...`) are left to the verb.
 """
 
@@ -65,7 +65,7 @@ def declared(parameter: inspect.Parameter) -> OptionInfo | None:
 
 
 def spelled(name: str, option: OptionInfo) -> str:
-    """Return an option as people type it."""
+    """Return an option as users type it."""
     spellings = (
         option.default,
         *(option.param_decls or ()),
@@ -118,7 +118,7 @@ def check_out(out: Path, *, stream: bool, overwrite: bool) -> Format | None:
     if held and not overwrite:
         raise MisuseError(f"{out} is not empty; name a new folder, or say --overwrite")
     strange = [each.name for each in held if each.is_dir() or not _WRITTEN.fullmatch(each.name)]
-    if strange:  # a slip of the hand must not cost a folder of other things
+    if strange:  # --overwrite on a mistyped folder must not delete other files
         raise MisuseError(f"{out} holds {strange[0]}, which no delivery has written; --overwrite replaces deliveries")
     return None
 

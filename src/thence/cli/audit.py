@@ -1,4 +1,4 @@
-"""`thence audit`: is this execution causal, and if not, which delivery came too early, and why."""
+"""`thence audit`: whether an execution is causal, and if not, which deliveries came too early, and why."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def command(
     from thence.tables.files.read import open_trace
 
     if out is not None:
-        from thence.tables.judge.output import refuse_full, write_findings  # what it lacks is said before all else
+        from thence.tables.judge.output import refuse_full, write_findings  # missing columns are reported first
 
         refuse_full(out)
 
@@ -134,7 +134,7 @@ def _tallied(pieces: Iterator[str], progress: AuditProgress) -> Iterator[str]:
 
 
 PROGRESS_EVERY = 10_000
-"""Findings between two words on how many have been written."""
+"""Findings written between two progress reports."""
 
 
 def _write_page(
@@ -151,7 +151,7 @@ def _write_page(
 
 @contextmanager
 def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResult, EngineChoice | None]]:
-    """Audit an opened trace, its tables and its logs, by the engine that is asked for."""
+    """Audit an opened trace, tables and logs, with the chosen engine."""
     from thence.tables.engines.choice import Engine, EngineChoice, choose_engine
 
     tables = [path for path, kind in opened.files.items() if kind != "shiviz"]
@@ -161,7 +161,7 @@ def audited(opened: Trace, engine: str, cores: int) -> Iterator[tuple[AuditResul
             raise MisuseError(
                 "spans, events and changes in files are audited in this process; leave --engine spark out"
             )
-        choice = EngineChoice(Engine.LOCAL, "records are read here alone")
+        choice = EngineChoice(Engine.LOCAL, "records are read in this process only")
     logs_only = not tables and "shiviz" in opened.files.values()
     if choice.engine is Engine.SPARK and not logs_only:
         result = _on_spark(opened, cores)
@@ -186,7 +186,7 @@ def _on_spark(opened: Trace, cores: int) -> AuditResult:
     spark = start_spark(cores, quick=size < SMALL or _opened_by_workers(opened))
     with counted() as progress, watched(spark, progress):
         result = audit_trace(spark, opened)
-        detail(f"{len(result.run_rows):,} runs judged on Spark")  # asking for them is what makes Spark work
+        detail(f"{len(result.run_rows):,} runs judged on Spark")  # this starts the Spark job
         return result
 
 
@@ -252,7 +252,7 @@ def _runs(result: AuditResult, out: Console) -> Iterator[str]:
 
 
 def _run_line(run: RunRow) -> str:
-    """Return the counts of the only run, without its name and without zeros."""
+    """Return the counts of a single run, without its name and without zeros."""
     counts = {name: run[name] for name in _COUNTS}  # type: ignore[literal-required]
     shown = {name: count for name, count in counts.items() if count or name in _ALWAYS}
     return ", ".join(f"{count:,} {name.removesuffix('s') if count == 1 else name}" for name, count in shown.items())

@@ -1,4 +1,4 @@
-"""`thence conform`: is a recorded execution a behaviour of the specification of its protocol? TLC answers."""
+"""`thence conform`: checks with TLC whether a recorded execution is a behaviour of its protocol's specification."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(
     groups: Annotated[str, typer.Option(help="Groups of ks-ft, as in 'ab|c'; default: each process is one.")] = "",
     time_limit: Annotated[float, typer.Option(help="Give up after this many seconds for each run.")] = 600.0,
     keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep what TLC was given, and its output, in a new folder.")
+        Path | None, typer.Option(metavar="DIR", help="Keep the input and output of TLC in a new folder.")
     ] = None,
     columns: ColumnsOption = None,
     json_file: JsonFile = None,

@@ -1,4 +1,4 @@
-"""`thence convert`: a trace from one format to another, whole or the part around one message."""
+"""`thence convert`: writes a trace in another format, whole or the part around one message."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Conversion(NamedTuple):
 
 
 def _choose(engine: str, source: Trace, asked: Conversion) -> EngineChoice:
-    """Choose the engine; output that is written while it is read needs no memory, so any size works in-process."""
+    """Choose the engine; streaming output needs no memory, so any size works in-process."""
     from thence.tables.engines import choice as engines
 
     kinds = set(source.files.values())
@@ -203,7 +203,7 @@ def _write_picture(events: Iterator[Event], asked: Conversion, left_out: list[di
 
 
 def _ordered(events: Iterator[Event]) -> Iterator[Event]:
-    """Pass rows through if they have `order`; else derive one, since written traces always have it."""
+    """Yield rows that have `order` unchanged; derive it for the others, since written traces always have it."""
     from itertools import chain
 
     from thence.tables.explain.causality import with_order

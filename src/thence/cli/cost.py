@@ -1,4 +1,4 @@
-"""`thence cost`: what each protocol would cost on recorded traffic, and which one to take."""
+"""`thence cost`: what each protocol would cost on recorded traffic, and a recommendation."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _on_spark(trace: Trace, protocols: Sequence[str] | None, sample: int, cores:
     spark = start_spark(cores)
     events = read_events(
         spark, trace.files, trace.called(REPLAYED_COLUMNS), whole=trace.whole
-    ).persist()  # or files would be read once for each pass
+    ).persist()  # otherwise each pass would read the files again
     with working("Replaying"), cost(events.where("reason IS NULL"), protocols, sample=sample) as result:
         report = result.report()
     unread = events.where("reason IS NOT NULL").select("file", "line", "reason").limit(1000)

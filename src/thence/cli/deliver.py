@@ -1,4 +1,4 @@
-"""`thence deliver`: arrivals in any order in, causal order out, as a batch or as a stream."""
+"""`thence deliver`: puts arrivals into causal order, as a batch or as a stream."""
 
 from __future__ import annotations
 
@@ -260,20 +260,20 @@ def _choice(engine: str, found: ArrivalFiles, stream: bool, *, one_file: bool) -
     if stream or engine == Engine.SPARK:
         found.check_for_spark()
     if found.kind in (*WHOLE, *RECORDS):
-        return EngineChoice(Engine.LOCAL, f"{found.kind.upper()} is read here alone")
+        return EngineChoice(Engine.LOCAL, f"{found.kind.upper()} is read in this process only")
     if one_file and engine == Engine.SPARK:
         raise MisuseError("Spark writes a folder; give --out the name of one, or leave --engine spark out")
     if one_file:
-        return EngineChoice(Engine.LOCAL, "one file is written here alone")
+        return EngineChoice(Engine.LOCAL, "a single file is written in this process only")
     return EngineChoice(Engine.SPARK, "a stream") if stream else choose_engine(engine, found.files)
 
 
 def _local(asked: DeliveryRequest) -> Row:
-    """Deliver in this process, into one file; in a folder it is Parquet."""
+    """Deliver in this process, into one file; in a folder the file is Parquet."""
     require_packages("pyarrow", "numpy")
     from thence.tables.files.without_pandas import without_pandas
 
-    without_pandas()  # before modules are imported that make Arrow arrays: Arrow would look for pandas
+    without_pandas()  # before the import of modules that make Arrow arrays, which would load pandas
     from thence.tables.engines.local.deliver import counts_in, terms_of, waiting_in
     from thence.tables.engines.local.deliver_input import deliver_arrivals
     from thence.tables.files.arrival_reader import read_arrivals, read_known
@@ -287,7 +287,7 @@ def _local(asked: DeliveryRequest) -> Row:
     roster = files.rosters() if asked.roster is None and asked.by == "stamp" else asked.roster
     terms = terms_of(asked.by, roster, asked.columns, asked.key, options)
     terms = replace(terms, separator=asked.separator)
-    terms.reading()  # refuses a separator that has no meaning
+    terms.reading()  # rejects an invalid separator
     arrivals = read_arrivals(files, terms.by, terms.columns)
     with working("Delivering"), _policy_may_stop():
         known = None if asked.known is None else read_known(asked.known, terms.by, terms.columns)
@@ -380,7 +380,7 @@ def _run_stream(ordered: DataFrame, out: Path, checkpoint: Path, once: bool) -> 
 
     writer = ordered.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
     writer = writer.option("path", str(out))
-    if once:  # under availableNow Spark never ends a stream that has timers
+    if once:  # with availableNow Spark never ends a stream that has timers
         writer = writer.trigger(once=True) if is_timed(ordered) else writer.trigger(availableNow=True)
     query = writer.start()
     try:
@@ -390,7 +390,7 @@ def _run_stream(ordered: DataFrame, out: Path, checkpoint: Path, once: bool) -> 
 
 
 def _counts(session: SparkSession, out: Path) -> dict[tuple[str, str | None], int]:
-    """Count outcomes and reasons as `counts_in` does, through Spark, which knows what a stream has committed."""
+    """Count outcomes and reasons like `counts_in`, through Spark, which knows the committed files of a stream."""
     rows = session.read.parquet(str(out)).selectExpr("outcome", "if(outcome = 'quarantined', reason, null) reason")
     found = rows.groupBy("outcome", "reason").count().collect()
     ranked = sorted(found, key=lambda row: (-row["count"], row["reason"] or ""))
@@ -417,14 +417,14 @@ def _show(result: Row, json_file: str | None, key: list[str] | None) -> None:
     for line in unread[:SHOWN]:
         to.print(f"{line['file']}:{line['line']}: {line['reason']}")
     if len(unread) > SHOWN:
-        to.print(f"... and {len(unread) - SHOWN} more such lines; --json FILE names them all")
+        to.print(f"... and {len(unread) - SHOWN} more such lines; --json FILE lists all")
     show_waiting(result["waiting"], json_file)
     if result["waiting"] and key:
         to.print(f"--key {','.join(key)}: a cause is looked for only among the rows of the same key")
 
 
 def show_waiting(rows: list[Row], json_file: str | None) -> None:
-    """Print the held rows: one line for each cause at the root, the one that holds most rows first."""
+    """Print the held rows: one line for each root cause, the one that holds most rows first."""
     to = console(json_file)
     if not rows:
         to.print("no row waits")
@@ -442,7 +442,7 @@ def show_waiting(rows: list[Row], json_file: str | None) -> None:
 
 
 def _why(row: Row) -> str:
-    """Return what is known about the cause at the root, taken from the end of the row's reason."""
+    """Return the end of the row's reason, which describes the root cause."""
     end = str(row.get("reason") or "").partition("; ")[2]
     return end.removeprefix(f"{row.get('blocker')} ")
 

@@ -56,11 +56,11 @@ class Demo:
 
     @property
     def trace(self) -> Path:
-        """The file of the day that went wrong."""
+        """The recorded trace of the shop's day."""
         return self.out / "monday.parquet"
 
     def session(self) -> SparkSession:
-        """Return the embedded Spark session, started when it is first asked for."""
+        """Return the embedded Spark session, started on first use."""
         from thence.cli._common import start_spark
 
         if self.spark is None:
@@ -69,7 +69,7 @@ class Demo:
 
     @contextmanager
     def timed(self, what: str, shown: str) -> Iterator[Callable[[str], None]]:
-        """Show a step as in progress, and keep its duration."""
+        """Show a step as in progress, and record its duration."""
         began = monotonic()
         with working(shown) as report:
             yield report

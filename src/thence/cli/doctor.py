@@ -29,7 +29,7 @@ PACKAGE = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: `ok`, `note` (works, with a remark), `absent` (an extra), `missing` or `broken`."""
+    """One check: `ok`, `note` (works, with a remark), `absent` (an extra), `missing` or `broken`."""
 
     what: str
     status: str
@@ -86,7 +86,7 @@ def _python() -> Iterator[Check]:
 
 
 def compiled_modules(package: Path = PACKAGE) -> Check:
-    """Look for the compiled form of every module that has one; Python imports it before the source beside it."""
+    """Check that modules that can be compiled are; Python prefers the compiled form to the source beside it."""
     sources = sorted(package.rglob("*_cy.py"))
     plain = [
         ".".join(source.relative_to(package.parent).with_suffix("").parts)
@@ -117,7 +117,7 @@ def _sqlite() -> Check:
 
 
 def _packages() -> Iterator[Check]:
-    """Look at every extra of ours: the versions of its packages, or those that it lacks."""
+    """Check every extra of thence: the versions of its packages, or the missing ones."""
     extras: dict[str, list[str]] = {}
     for requirement in metadata.requires("thence") or ():
         match = re.match(r"""([\w.-]+)[^;]*;\s*extra\s*==\s*["']([\w-]+)["']""", requirement)
@@ -133,7 +133,7 @@ def _packages() -> Iterator[Check]:
 
 
 def _brief(check: Check) -> str:
-    """Return the finding for people: of an extra only the first package, since `--json` has all of them."""
+    """Return the finding for people: for an extra only the first package, since `--json` lists all."""
     first, *others = check.found.split(", ") if check.what.startswith("thence[") else [check.found]
     return f"{first} and {len(others)} more" if others else first
 
@@ -181,7 +181,7 @@ def _spark(java: Java) -> Iterator[Check]:
     try:
         spark = start_spark(quick=True, what=f"Starting Spark on Java {java.version}")
         started = time.perf_counter()
-    except Exception as error:  # any error of Spark is the finding
+    except Exception as error:  # every error of Spark becomes a finding
         yield Check("spark session", "broken", _first_line(error), "see the log above; try another JAVA_HOME")
         return
     yield Check("spark session", "ok", f"Spark {spark.version}, started in {started - began:.1f} s")

@@ -1,4 +1,4 @@
-"""`thence endpoint`: one live process, JSON lines in and out; or a working set of them on this machine."""
+"""`thence endpoint`: runs one live process (JSON lines in and out), or writes a working set of configurations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def command(
         typer.Argument(metavar="[join|leave] CONFIG", help="The configuration of one endpoint, a TOML file."),
     ] = None,
     through: Annotated[
-        str | None, typer.Option("--through", metavar="PEER", help="With join and leave: the process to ask.")
+        str | None, typer.Option("--through", metavar="PEER", help="With join and leave: the process to contact.")
     ] = None,
     init: Annotated[
         Path | None,
@@ -54,7 +54,7 @@ def command(
         typer.Option("--keep-authority", help="With --init: keep the authority's key, so that members can be added."),
     ] = False,
     manual: Annotated[
-        bool, typer.Option("--manual", help='A delivery is done when a line {"done": NUMBER} says so.')
+        bool, typer.Option("--manual", help='Count a delivery as done only after the line {"done": NUMBER}.')
     ] = False,
     linger: Annotated[
         float | None, typer.Option(help="Stop this many seconds after the end of standard input.", min=0.0)
@@ -73,7 +73,7 @@ def command(
     if (config is None) == (init is None):
         raise MisuseError("either a configuration file or --init DIR is expected")
     if (verb is None) != (through is None):
-        raise MisuseError("join and leave need --through PEER, and nothing else takes it")
+        raise MisuseError("join and leave need --through PEER; other uses do not take it")
     if verb is not None and config is not None and through is not None:
         _change(config, through, verb == "join", json_file)
         return
@@ -186,7 +186,7 @@ def _needs_certificates() -> None:
 
 
 def _show_set(folder: Path, names: list[str], files: list[Path], out: Console, *, kept: bool, nats: bool) -> None:
-    """Print how the endpoints of a new set are started; `kept`: with the authority's key, `nats`: with a server."""
+    """Print how to start the endpoints of a new set; `kept`: the authority's key is kept, `nats`: with a server."""
     from thence.live.init import AUTHORITY_KEY, SERVER
 
     if kept:

@@ -47,8 +47,8 @@ def command(
 ) -> None:
     """Explain why a delivery came too early: the causal path as a sentence, and drawn, its decisive end always shown.
 
-    With --fact, say instead why a fact must, or need not, be on a copy (KS98's fixed points, in this run), and whether
-    its stamp has it, where the trace records stamps (`thence simulate --stamps`).
+    With --fact, explain instead why a copy must, or need not, carry a fact (KS98's fixed points, in this run), and
+    whether its stamp has it, if the trace records stamps (`thence simulate --stamps`).
 
     Spans that start before their parents, where no difference of clocks explains it, are named one by one.
 

@@ -1,4 +1,4 @@
-"""`thence explain --fact`: why a fact must, or need not, be on a copy of a recorded run."""
+"""`thence explain --fact`: why a copy in a recorded run must, or need not, carry a fact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from thence.tables.files.read import Trace
 
 MOST_EVENTS = 30_000
-"""events of a run that carry causality: everything is worked out by definition, with the past of each at hand"""
+"""events of a run that carry causality: the definitions are evaluated with the past of each event in memory"""
 SHOWN_ENDPOINTS = 10
 """endpoints; all of them are in the JSON"""
 CARRIED = {
@@ -78,14 +78,14 @@ def _places(events: list[Event]) -> str:
 
 
 def _one_run(runs: list[str], wanted: str | None) -> str:
-    """Return the run to look in, or raise an error that lists the runs."""
+    """Return the run to use, or raise an error that lists the runs."""
     if not runs:
         raise TraceError("the trace has no events; a run with sends and deliveries is accepted")
     named = ", ".join(runs[:5]) + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
     if wanted is not None and wanted not in runs:
         raise MisuseError(f"no run {wanted!r}; there are {named}")
     if wanted is None and len(runs) != 1:
-        raise MisuseError(f"{len(runs)} runs to look in ({named}); say which with --run")
+        raise MisuseError(f"{len(runs)} runs ({named}); choose one with --run")
     return wanted or runs[0]
 
 

@@ -1,4 +1,4 @@
-"""`thence explore`: every interleaving of a small system, a verdict, and the smallest execution that breaks it."""
+"""`thence explore`: tries every interleaving of a small system, and shows the smallest execution that fails."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def command(
 
 
 def _only_one(**asked: object) -> None:
-    """Refuse two ways to work at once: all but one of them would be left undone."""
+    """Reject two modes given at once, since only one could run."""
     given = [f"--{name}" for name, value in asked.items() if value]
     if len(given) > 1:
         raise MisuseError(f"{' and '.join(given)} at once; one of them is accepted")
@@ -140,7 +140,7 @@ def _left_out(way: str, given: dict[str, object]) -> None:
 
 
 def _variant(protocol: str, *, admitted: bool) -> Variant | None:
-    """Return the printed form of that name, if there is one and such forms are admitted."""
+    """Return the printed form of that name, if it exists and `--variants` admits such forms."""
     from thence.core.protocols.registry import REGISTRY
     from thence.lab.papers.variants import VARIANTS
 
@@ -157,7 +157,7 @@ def _variant(protocol: str, *, admitted: bool) -> Variant | None:
 def _explored(
     setting: Setting, judged: frozenset[str] | None, limit: float | None, *, cover: bool
 ) -> tuple[Coverage, Smallest | None, list[ProtocolStep]]:
-    """Explore; with `cover`, watch the lines that the source of the protocol marks."""
+    """Explore; with `cover`, count the runs of the marked lines in the protocol's source."""
     if not cover:
         return *_find(setting, judged, limit), []
     from thence.lab.explorer.step_coverage import count_steps
@@ -284,7 +284,7 @@ def _replay(path: Path, page: Path | None, json_file: str | None) -> None:
         witness = loads(path.read_text(encoding="utf-8"), VARIANTS)
         result = witness.run()
     except OSError as error:
-        raise TraceError(f"cannot read {path}: {error.strerror}") from None
+        raise TraceError(f"cannot read {path}: {error.strerror}; an execution written by --save is accepted") from None
     except UnicodeDecodeError:
         raise TraceError(f"{path} is not text; an execution written by --save is accepted") from None
     except TraceError as error:

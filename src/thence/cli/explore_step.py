@@ -61,7 +61,7 @@ def _start(setting: Setting, out: Console) -> Start | None:
     known = starts(setting)
     if len(known) == 1:
         return known[0]
-    out.print(f"first choose who crashes and what the failure detector says, from 1 to {len(known)}; q ends")
+    out.print(f"first choose the crashing processes and the failure detector's output, from 1 to {len(known)}; q ends")
     for number, start in enumerate(known[:SHOWN_STARTS], 1):
         out.print(f"{number:>3}  {Witness(setting, (), start, ()).faults()}")
     if len(known) > SHOWN_STARTS:
@@ -85,7 +85,7 @@ def _offer(walk: Stepper, out: Console) -> list[Step]:
     for number, step in enumerate(choices, 1):
         out.print(f"{number:>3}  {in_words(step, walk.moves.roster)}")
     if walk.problem is not None:
-        out.print(f"nothing leads on from here; {KEY_HELP}")
+        out.print(f"no step is possible from here; {KEY_HELP}")
     elif not choices:
         out.print("nothing more can happen, and no property is broken")
     return choices

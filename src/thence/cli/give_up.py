@@ -1,4 +1,4 @@
-"""`thence give-up`: tell a stream that a cause will not come, or drain a key."""
+"""`thence give-up`: stops a stream from waiting for a cause, or drains a key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command(
 
     with working("Reading the state"):
         keys = on_spark(session, checkpoint, cause, None if key is None else key.split(","), commands=commands)
-    what = "let go what is held" if cause is None else f"give up {cause}"
+    what = "release what is held" if cause is None else f"give up {cause}"
     sentence = f"{len(keys)} key{' is' if len(keys) == 1 else 's are'} asked to {what}"
     nothing = "nothing waits" + ("" if key is None else f" at {key}") + ("" if cause is None else f" for {cause}")
     console(json_file).print(sentence if keys else f"{nothing}; `thence waiting` says what does")

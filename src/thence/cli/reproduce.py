@@ -1,4 +1,4 @@
-"""`thence reproduce`: every table and figure of the papers, published value beside ours."""
+"""`thence reproduce`: every table and figure of the papers, published values beside measured ones."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def command(
 
 
 def _chosen(named: list[str], papers: dict[str, Paper], scale: Scale) -> list[str]:
-    """Return the papers to do; a paper that has none of the sizes wanted is an error only if it was named."""
+    """Return the papers to reproduce; a paper without the requested sizes is an error only if it was named."""
     for name in named:
         if name not in papers:
             raise MisuseError(f"no paper {name!r}; there are {', '.join(papers)}")
@@ -101,7 +101,7 @@ def _chosen(named: list[str], papers: dict[str, Paper], scale: Scale) -> list[st
     for name in named:
         if name in sizes and not papers[name].has(scale):
             known = ", ".join(map(str, sizes[name]))
-            raise MisuseError(f"{name} has no such number of processes; at this scale it has {known}")
+            raise MisuseError(f"{name} has no run with that number of processes; at this scale it has {known}")
     every = sorted({n for each in sizes.values() for n in each})
     for n in scale.processes:
         if n not in every:
@@ -125,7 +125,7 @@ def _short(claims: ResultTable, name: str) -> ResultTable:
 
 
 class _Runner:
-    """Runs grids in the manner of `thence sweep`: here, one after the other, or spread by an embedded Spark."""
+    """Runs grids like `thence sweep`: in this process one after the other, or spread by an embedded Spark."""
 
     def __init__(self, cores: int) -> None:
         self.cores = cores

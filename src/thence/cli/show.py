@@ -1,4 +1,4 @@
-"""`thence show`: a run as a page: lanes, copies, holds, what came too early and why."""
+"""`thence show`: draws a run as a page: lanes, messages, waiting times, violations and their proofs."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
         print_table(cpu_table(result.cpu), out)
     stuck = result.outcome.stuck
     if stuck:
-        out.print("Deadlock." if result.outcome.deadlock else "Something waits forever for what was lost.")
+        out.print("Deadlock." if result.outcome.deadlock else "Some messages wait forever for lost ones.")
         alike = Counter(explain(process, pending) for process, pending in stuck)
         for text, count in list(alike.items())[:SHOWN_REASONS]:
             out.print(f"  {text}" + (f" (and {count - 1} more like it)" if count > 1 else ""))
@@ -151,7 +151,7 @@ def _tell(result: Result, written: dict[str, int], out: Console) -> None:
         out.print(f"{rows:,} rows written to {path}")
     recorder = result.recorder
     if recorder is not None and recorder.stamps and not any(event.dependencies is not None for event in recorder.rows):
-        out.print(f"No dependencies in the clear: stamps of {result.scenario.protocol} name no messages.")
+        out.print(f"No dependencies are recorded: stamps of {result.scenario.protocol} name no messages.")
 
 
 def print_table(made: ResultTable, out: Console) -> None:

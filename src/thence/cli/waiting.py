@@ -1,4 +1,4 @@
-"""`thence waiting`: what a stream holds back, for which cause, since when."""
+"""`thence waiting`: lists the rows that a stream holds, the causes they wait for, and since when."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command(
 ) -> None:
     """List the rows that a stream holds, as of its last committed micro-batch, and the causes that they wait for.
 
-    Each row has the causes that are missing, and the one at the root, which has not arrived.
+    Each row has its missing causes, and the root cause, which has not arrived.
     """
     session = session_for(checkpoint, cores)
     from thence.tables.engines.spark.waiting import waiting_in_stream

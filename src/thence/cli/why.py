@@ -1,4 +1,4 @@
-"""`thence why`: what a live endpoint holds, for which cause, from whom, since when; its links; its journal."""
+"""`thence why`: the messages that a live endpoint holds, the causes they wait for, its links and its journal."""
 
 from __future__ import annotations
 

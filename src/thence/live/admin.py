@@ -1,4 +1,4 @@
-"""The local admin socket: asks a running endpoint what it holds, and for which cause.
+"""The local admin socket of a running endpoint: reports what it holds, and for which cause.
 
 One line of JSON in, one line of JSON out, over a Unix socket that only its owner may open.
 """
@@ -48,7 +48,7 @@ class Admin:
             writer.write(json.dumps(await self._answer(line)).encode() + b"\n")
             await writer.drain()
         except (TimeoutError, ValueError, OSError):
-            pass  # the client is gone or speaks no JSON
+            pass  # the client is gone, or its request is not JSON
         finally:
             writer.close()
 
@@ -72,7 +72,7 @@ class Admin:
 
 
 def why(endpoint: Endpoint) -> Row:
-    """Report what an endpoint holds, for which cause, from whom, since when; its links; its journal."""
+    """Report what an endpoint holds, the causes it waits for and their senders, its links and its journal."""
     process = endpoint.process
     core, journal = process.core, process.journal
     pending = core.member.pending()
@@ -99,7 +99,7 @@ def why(endpoint: Endpoint) -> Row:
 
 
 def _roots(endpoint: Endpoint, pending: list[Pending], since: dict[str, float | None]) -> list[Row]:
-    """Name the processes whose missing messages hold up the rest: how many wait, directly or not, and since when.
+    """Return the processes whose missing messages block others, with how many wait, directly or not, and since when.
 
     A cause that is itself held here is not a root; what it waits for is.
     """

@@ -1,7 +1,7 @@
 """Certificates for a set of endpoints: a throw-away authority and one certificate for each process.
 
 Needs the package `cryptography` (`pip install "thence[live]"`); a running endpoint needs only the standard library.
-Who a process is stands in its certificate as the URI `thence:<name>`.
+A certificate identifies its process by the URI `thence:<name>`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DAYS = 365
 
 @dataclass(frozen=True)
 class Authority:
-    """An authority that vouches for names."""
+    """A certificate authority for the processes of one set."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey

@@ -1,7 +1,7 @@
-"""Asking for a change of membership over the network, and answering: `thence endpoint join` and `leave`.
+"""Requests for a change of membership over the network, and their answers: `thence endpoint join` and `leave`.
 
 A question is one frame, an answer is one frame, and asking again changes nothing: so either end may be killed at any
-time. With TLS a process may ask for itself only, by its own certificate; over NATS, by its own user
+time. With TLS a process may request only its own change, by its own certificate; over NATS, by its own user
 (`jetstream_ask.py`).
 """
 
@@ -38,7 +38,7 @@ class Asker:
         self._process, self._answer = process, answer
 
     def ask(self, given: Propose) -> None:
-        """Put the question into the queue; asked again while members are away, it adds no row to the journal."""
+        """Queue the request; a repeated request, while members are away, adds no row to the journal."""
         process = self._process
         committed = process.group is None
         if committed and process.core.membership.begun(given):

@@ -110,11 +110,11 @@ class Config:
     admin: Path | None = None
     """Unix socket that answers `thence why`"""
     metrics: Address | None = None
-    """where Prometheus finds the counters"""
+    """address at which Prometheus reads the counters"""
     health: Address | None = None
     """where `/healthz` and `/readyz` are answered"""
     bind: Address | None = None
-    """where to listen, if that is not the address under which the others find this process"""
+    """address to listen at, if it differs from the address that the others dial"""
     dead_letter: str | None = None
     """process that gets messages after `limits.attempts`"""
     synchronous: SyncMode = "full"
@@ -153,7 +153,7 @@ MOST_PAYLOAD_BYTES = 100_000_000
 
 
 class _Table:
-    """One table of the file, which knows where it stands."""
+    """One table of the file, with its position for errors."""
 
     def __init__(self, values: Mapping[str, Toml], file: str, prefix: str = "") -> None:
         self.values, self.file, self.prefix = values, file, prefix

@@ -91,7 +91,7 @@ class Core:
     """Member, inbox and outboxes of one process."""
 
     def __init__(self, member: Member, *, run: str = "run", record: bool = True) -> None:
-        """Take a fresh or restored member; with `record` every step tells its rows of the trace."""
+        """Take a fresh or restored member; with `record` every step returns its rows of the trace."""
         self.member, self.me = member, member.me
         self.rows = TraceRows(member, run, record)
         self.number = self.deliveries = 0
@@ -116,7 +116,7 @@ class Core:
         self.membership, self.stamps = Membership(self), StampVersions(member)
         self._needs = require(member.name, GIVEN, driver="a live endpoint").needs
         self.relays = "groups" in self._needs
-        """whether members hand on messages of others, and OK them"""
+        """whether members forward messages of others, and acknowledge them (OK)"""
 
     @classmethod
     def fresh(
@@ -129,7 +129,7 @@ class Core:
         record: bool = True,
         options: dict[str, int | str | bool] | None = None,
     ) -> Core:
-        """Start a process that has no past."""
+        """Start a process without any history."""
         check_options(require(protocol, GIVEN, driver="a live endpoint"), options or {})
         if len(processes) > ROSTER_LIMIT:
             raise MisuseError(f"{len(processes)} processes; a live endpoint takes up to {ROSTER_LIMIT}")
@@ -399,7 +399,7 @@ class Core:
         """Return whether a message goes from its sender to itself and its arrival has no other row."""
         return self.relays and copy.source == copy.destination
 
-    # -- who takes part ----------------------------------------------------------------------------------------------
+    # -- membership -------------------------------------------------------------------------------------------------
 
     def _join(self, process: str, step: InputResult) -> None:
         self._effects(self.member.join(process), step)

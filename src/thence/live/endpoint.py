@@ -335,7 +335,7 @@ class Endpoint:
             if not self._next_is_fit() and not await self._worth_handing_over():
                 continue
             if self._reader is not reader:
-                continue  # which says so
+                continue  # which raises the error
             yield self._message()
             handed += 1
             if handed % DELIVERIES_A_TURN == 0:
@@ -348,12 +348,12 @@ class Endpoint:
         return Message(self, delivery, payload, redelivered=again, attempt=attempt)
 
     def _next_is_fit(self) -> bool:
-        """Return whether the next delivery is not done, and its attempts need not be looked at."""
+        """Return whether the next delivery is not done, and its attempts need no check."""
         delivery, again = self.inbox.next()
         return delivery.number in self.process.core.inbox and not (again and self.config.limits.attempts)
 
     async def _worth_handing_over(self) -> bool:
-        """Deal with what is done or was tried often enough; note first that a message of an earlier life is tried."""
+        """Skip deliveries that are done, bury those tried too often; first record the attempt at a replayed message."""
         delivery = self.inbox.next()[0]
         if delivery.number not in self.process.core.inbox:
             self.inbox.drop()
@@ -428,7 +428,7 @@ class Endpoint:
 
 
 def _check_label(label: str | None) -> None:
-    """Refuse what no member takes for a label, before it is written down."""
+    """Reject an invalid label before it is written to the journal."""
     if label is None:
         return
     if not isinstance(label, str):

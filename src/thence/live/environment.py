@@ -1,4 +1,4 @@
-"""Keys of a configuration from the environment: what is set there takes the place of what the file says.
+"""Keys of a configuration from environment variables, which override the file.
 
 `THENCE_LIVE_NAME` is `name`, `THENCE_LIVE_LIMITS__PAYLOAD_BYTES` is `payload_bytes` in the table `limits`. Texts stand
 as they are, numbers and tables as TOML writes them (`THENCE_LIVE_ADDRESSES='{a = "10.0.0.1:7000"}'`), `processes` also

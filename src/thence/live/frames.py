@@ -20,7 +20,7 @@ _NUMBER = Struct(">Q")
 _DATA = Struct(">IBQ")
 
 WIRE_VERSIONS = (1, 3)
-"""the oldest and the newest version of this format that is spoken here"""
+"""the oldest and the newest version of this format that this release supports"""
 BEATS_FROM, BITS_FROM = 2, 3
 """versions from which on heartbeats come on every link, and stamps of wire version 2 are read"""
 HELLO_LIMIT = 1 << 20
@@ -38,7 +38,7 @@ class Hello:
     sent: int
     """number of the last item made for the other"""
     received: int
-    """number of the last item of the other that is written down"""
+    """number of the last item of the other that is in the journal"""
     credit: int
     """bytes of items that the other may send before it hears more"""
     versions: tuple[int, int] = WIRE_VERSIONS
@@ -107,7 +107,7 @@ def read_data(body: bytes | memoryview) -> tuple[int, bytes]:
 
 
 def ack_frame(number: int, credit: int) -> bytes:
-    """Return the frame that says: written down up to this number, and this many bytes may be sent in all."""
+    """Return an acknowledgement: items up to this number are in the journal, and this many bytes may be sent in all."""
     return frame(ACK, _ACK.pack(number, credit))
 
 
@@ -125,7 +125,7 @@ def hello_frame(hello: Hello) -> bytes:
 
 
 def read_hello(body: bytes) -> Hello:
-    """Return what the other end says of itself."""
+    """Return the other end's first frame, parsed."""
     try:
         fields = json.loads(body)
         hello = Hello(

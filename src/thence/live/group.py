@@ -66,7 +66,7 @@ class InputResult:
     message: str | None = None
     """name of the message that the input sent"""
     ticket: tuple[str | None, int] | None = None
-    """what answers for a send that the protocol holds back"""
+    """the waiter of a send that the protocol holds back"""
     released: list[tuple[tuple[str | None, int], str]] = field(default_factory=list)
     """tickets of sends that were held back and have left now, with their messages"""
     without: list[tuple[str, list[str]]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Waiter(Protocol):
         """Note that it is committed; a send gets the name of its message."""
 
     def fail(self, error: ThenceError) -> None:
-        """Hear that it was refused."""
+        """Take the error with which the input was rejected."""
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ class Health:
                 writer.write(self._answer(asked[1].decode("latin-1") if len(asked) > 1 else ""))
                 await writer.drain()
         except (TimeoutError, ValueError, OSError):
-            pass  # gone, too slow, or too much
+            pass  # the client is gone, too slow, or sent too much
         finally:
             writer.close()
 

@@ -1,11 +1,11 @@
-"""Heartbeats on every link, and the failure detector that they drive: accrual over what was heard of each peer.
+"""Heartbeats on every link, and an accrual failure detector over what was heard from each peer.
 
 Invariant: Suspicion of a peer grows with the silence, measured by how often it used to be heard: `phi` is the number of
 nines with which such a silence is unlikely, if what is heard comes at random with that mean. A peer is suspected from
 `threshold` on, and trusted again as soon as it is heard. If this process itself was late (its event loop did not run),
 the time it lost counts as silence of no process.
 
-Never is less than a majority of a group trusted: where fewer would be, the least suspected are still trusted.
+At least a majority of each group is always trusted: if fewer would be, the least suspected are still trusted.
 So the promise of the protocols that survive crashes holds as long as a majority of every group does: some correct
 member of each group is then trusted. It does not hold for a group that has lost its majority for good.
 
@@ -54,7 +54,7 @@ class Detector:
             self._last[peer] = now
 
     def tick(self, now: float) -> None:
-        """Note that this process runs; to be called once an interval. What it missed is not silence of the others."""
+        """Note, once an interval, that this process runs, so that its pauses do not count as silence of others."""
         late = now - self._ticked - self.interval
         if late > self.interval:
             self._last = [last + late for last in self._last]

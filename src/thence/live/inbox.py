@@ -1,6 +1,7 @@
 """Deliveries that wait for the application, in causal order, with as many of their payloads as memory may hold.
 
-Invariant: what is taken is the oldest. Payloads beyond `MEMORY_BYTES` are read from the journal when their turn comes.
+Invariant: the oldest delivery is taken first. Payloads beyond `MEMORY_BYTES` are read from the journal when their turn
+comes.
 """
 
 from __future__ import annotations

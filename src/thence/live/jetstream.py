@@ -5,11 +5,11 @@ counts as acknowledged when the server has acknowledged it. The destination read
 acknowledges an item once the journal has committed it. Items of a link are taken in the order of their numbers, each
 once: the server removes duplicates only within a window of time, so the receiver does it itself.
 
-Who sent an item is what its subject says: a member's user may publish only on subjects of its own name
+The subject of an item names its sender: a member's user may publish only on subjects of its own name
 (`nats_server.py`).
 
-Every member says twice a second what it is and how far it has come, and leaves the latest in a second stream. From that
-a process learns who lives, and that it has itself forgotten something.
+Every member publishes its identity and progress twice a second, and keeps the latest in a second stream. From these
+a process learns which peers are alive, and whether its own journal has lost something.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class JetStreamTransport:
     # -- start and stop ----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Begin to connect; servers that are away are no error."""
+        """Begin to connect; unreachable servers are not an error."""
         self.process.grew = self._grew
         self._begin(self._run(), "thence-jetstream")
 
     def _begin(self, work: Coroutine[None, None, None], name: str) -> None:
-        """Start a task; whatever is not the network's doing ends the endpoint."""
+        """Start a task; errors that the network did not cause end the endpoint."""
 
         async def watched() -> None:
             try:
@@ -98,7 +98,7 @@ class JetStreamTransport:
         self._tasks.append(asyncio.get_running_loop().create_task(watched(), name=name))
 
     def _grew(self, peer: int) -> None:
-        """Take a process that has joined among the peers."""
+        """Add a process that has joined to the peers."""
         self._sessions[peer] = session = JetStreamSession(self, peer)
         if self._declared and self.client is not None and self.client.is_connected:
             session.begin()
@@ -123,7 +123,7 @@ class JetStreamTransport:
         self._begin(self._retry(), "thence-retry")
 
     def _explain(self, error: Exception) -> None:
-        """Remember why the servers cannot be used; what will not change by itself is raised."""
+        """Record why the servers cannot be used; raise errors that will not pass by themselves."""
         from nats.js.errors import APIError
 
         if isinstance(error, APIError) and error.code == 400:
@@ -131,7 +131,7 @@ class JetStreamTransport:
         self._away(error)
 
     def _away(self, error: Exception) -> None:
-        """Note what keeps this process from the servers: in the log, and for `thence why`."""
+        """Report in the log, and for `thence why`, why the servers cannot be reached."""
         text = tls_problem(error) if isinstance(error, ssl.SSLError) else f"{type(error).__name__} {error}".strip()
         log.debug("NATS: %s", text)
         if self.client is not None and self.client.is_connected:
@@ -172,7 +172,7 @@ class JetStreamTransport:
     def _context(self) -> ssl.SSLContext | None:
         if self._contexts is None:
             return None
-        self._contexts.client.check_hostname = True  # a server is who its address says
+        self._contexts.client.check_hostname = True  # a server is identified by its address
         return self._contexts.client
 
     async def _declare(self) -> None:
@@ -344,7 +344,7 @@ class JetStreamTransport:
             for session in self._sessions.values():
                 session.retry()
 
-    # -- who is there ------------------------------------------------------------------------------------------------
+    # -- heartbeats --------------------------------------------------------------------------------------------------
 
     def beat(self) -> None:
         """Announce this process and how far it has come."""
@@ -405,7 +405,7 @@ class JetStreamTransport:
             sent, identity = state["sent"], state["identity"]
             behind = [link.name for link in self.process.links if sent.get(link.name, 0) > link.durable]
         except (ValueError, KeyError, TypeError, AttributeError):
-            return  # not one of ours
+            return  # not from a member
         if identity != self.process.journal.identity or behind:
             raise LostMemoryError(
                 f"the journal of {self.config.name} is behind what it left in stream {self.names.state_stream}: "
@@ -414,4 +414,4 @@ class JetStreamTransport:
 
 
 class LostMemoryError(ThenceError):
-    """The journal has forgotten something that the servers know of."""
+    """The journal has lost something that the servers have."""

@@ -1,6 +1,6 @@
-"""Asking for a change of membership through NATS servers, and answering.
+"""Requests for a change of membership through NATS servers, and their answers.
 
-Invariant: who asks and who answers is what the subject says, because a user may publish only under its own name. A
+Invariant: the subject identifies who asks and who answers, because a user may publish only under its own name. A
 question and its answer begin with the same random mark: a late answer is not taken for that to another question.
 """
 

@@ -98,10 +98,10 @@ class JetStreamSession:
         self.lost("it was given up")
 
     def goodbye(self) -> None:
-        """Nothing to say: the heartbeats end."""
+        """Send nothing: the heartbeats stop."""
 
     def refuse(self, error: PeerError) -> None:
-        """Take nothing of what waits; the server brings it again."""
+        """Reject the waiting items; the server delivers them again."""
         self._transport.process.refuse(self, error)
         self._taken.clear()
         self._early.clear()
@@ -189,7 +189,7 @@ class JetStreamSession:
             self._transport.warnings.say("missing", self._link.name, f"{self._link.name}: {reason}", reason=reason)
 
     async def drain(self) -> None:
-        """Wait a moment until the acknowledgements of what is committed have left."""
+        """Wait briefly until the acknowledgements of committed items have left."""
         self._news.set()
         for _ in range(50):
             if not self._acks:
@@ -231,7 +231,7 @@ class JetStreamSession:
         link.check_identity(identity)
 
     def compare(self, data: bytes, *, earlier: bool = False) -> None:
-        """Compare what a peer says of itself with what is known here.
+        """Compare the state that a peer published with what this process knows.
 
         What it left `earlier` may be from before processes joined.
         """

@@ -6,7 +6,7 @@ release that wrote it, a checksum of its data, and the digest of what it set fre
 row shows. The mark, a few bytes beside the database that are written after every commit and never waited for, says how
 far the journal had come: a database behind its mark has forgotten something and is refused.
 
-What the journal cannot vouch for it refuses, with a sentence that says what to do; it never guesses.
+A damaged or incomplete journal is rejected, with a sentence that says what to do; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class JournalPosition:
         return int(number) if zlib.crc32(data[:8]) == crc else 0
 
     def write(self, number: int) -> None:
-        """Report that this input is committed."""
+        """Write the number of the last committed input."""
         head = number.to_bytes(8, "big")
         os.pwrite(self._file, head + zlib.crc32(head).to_bytes(4, "big"), 0)
 
@@ -115,7 +115,7 @@ class Journal:
         self.database, self.mark = database, mark
         self.failed: str | None = None
         self._peers: dict[str, tuple[str | None, int]] | None = None
-        """what `peers` says, kept while nothing is rolled back"""
+        """the result of `peers`, kept until a rollback"""
         self._rows: list[SqlRow] = []
         """inputs of the group that SQLite has not seen yet"""
         for row in database.execute("PRAGMA quick_check(1)"):
@@ -139,12 +139,12 @@ class Journal:
         self.database.execute("INSERT OR IGNORE INTO thence_meta VALUES (?, ?)", (key, value))
 
     def meta(self, key: str) -> str | None:
-        """Return a fact about the whole journal."""
+        """Return an entry about the whole journal, by its key."""
         rows = self.database.execute("SELECT value FROM thence_meta WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
     def settle(self, key: str, value: str) -> str:
-        """Set a fact if it is not set yet, and return what it is."""
+        """Set an entry unless it is set already, and return its value."""
         self._meta(key, value)
         return self.meta(key) or ""
 
@@ -175,7 +175,7 @@ class Journal:
         self.database.execute("INSERT OR REPLACE INTO thence_outbox VALUES (?, ?, ?, ?, ?)", (*row, _checksum(row)))
 
     def acknowledged(self, peer: int, name: str, number: int) -> None:
-        """Note how far a peer has written down what was sent to it."""
+        """Record up to which item a peer has written its items to its journal."""
         self._know(name, self._known(name)[0], number)
         self.database.execute("DELETE FROM thence_outbox WHERE peer = ? AND number <= ?", (peer, number))
 
@@ -371,7 +371,7 @@ class Journal:
 
 
 RESTORE = (
-    "this endpoint must not go on with it: give the process up at its peers and start it under another name, "
+    "this endpoint must not continue with it: give the process up at its peers and start it under another name, "
     "with a journal of its own"
 )
 
@@ -408,4 +408,4 @@ def _row_crc(row: InputRow) -> int:
 
 
 RELEASE = __version__
-"""what rows and snapshots say of who wrote them"""
+"""the release that wrote rows and snapshots"""

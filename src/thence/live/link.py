@@ -1,8 +1,8 @@
-"""One end of the link to one peer: numbers, acknowledgements, credit, and the first words of a connection.
+"""One end of the link to one peer: numbers, acknowledgements, credit, and the handshake of a connection.
 
 Invariant: every item is written down by the other end exactly once and in order, over any number of connections: an
-item whose number was seen is passed over, one that leaves a gap is refused. "Acknowledged" means written down. What is
-not committed here is neither sent nor said to be received.
+item whose number was seen is passed over, one that leaves a gap is refused. "Acknowledged" means written to the
+journal. What is not committed here is neither sent nor acknowledged.
 
 An end that is behind what the other has seen of it has lost its memory, and is refused with a sentence: a journal with
 another identity, fewer items sent than the other has received, fewer received than it has acknowledged.
@@ -32,7 +32,7 @@ WINDOW_BYTES = 1 << 20
 def within(before: int, size: int, credit: int, written: int) -> bool:
     """Return whether an item may travel after `before` bytes: it fits the credit, or goes alone.
 
-    Alone means that all before it are written down, and some credit is left: who grants no more gets no more.
+    Alone means that all items before it are written down, and some credit is left: without credit nothing is sent.
     """
     return before + size <= credit or (before <= written and before < credit)
 
@@ -67,7 +67,7 @@ class Link:
     def __init__(
         self, name: str, outbox: Outbox, received: int, identity: str | None, *, window: int = WINDOW_BYTES
     ) -> None:
-        """Take what the journal says: all of it is committed."""
+        """Take the state in the journal, all of which is committed."""
         self.name, self.outbox, self.identity, self.window = name, outbox, identity, window
         self.durable = outbox.sent
         """number of the last item made that is committed, and may leave"""
@@ -79,7 +79,7 @@ class Link:
         """number of the last item that may have left, over this connection or an earlier one, in this life or before"""
         self.open = False
         self.beats = False
-        """whether the peer sends heartbeats, so that its silence means something"""
+        """whether the peer sends heartbeats, so that its silence can be detected"""
         self.in_bits = False
         """whether both ends read stamps of wire version 2"""
         self.payload_limit = 0
@@ -95,19 +95,19 @@ class Link:
         self.heard = self.written = self.granted = 0
         """bytes of items that came over this connection, of those committed, and that the peer may send in all"""
 
-    # -- the first words ---------------------------------------------------------------------------------------------
+    # -- handshake ---------------------------------------------------------------------------------------------------
 
     def greet(
         self, me: str, identity: str, roster: list[str], protocol: str, options: str,
         versions: tuple[int, int] = WIRE_VERSIONS,
     ) -> Hello:  # fmt: skip
-        """Return the first words of a new connection."""
+        """Return the first frame of a new connection."""
         self._start()
         self.granted = self.window
         return Hello(me, identity, roster, protocol, options, self.durable, self.received, self.granted, versions)
 
     def meet(self, ours: Hello, theirs: Hello, joined: Container[str] = ()) -> None:
-        """Take the peer's first words: open the link, or say why not; `joined` are processes added at run time."""
+        """Take the peer's first frame: open the link or raise `LinkRefused`; `joined`: processes added at run time."""
         self._same_terms(ours, theirs, joined)
         self._same_memory(ours, theirs)
         self.identity = theirs.identity
@@ -199,7 +199,7 @@ class Link:
         return self.written + self.window - self.granted >= self.window // 2
 
     def acknowledged(self, number: int, credit: int) -> None:
-        """Take the peer's word that it has written items down."""
+        """Take an acknowledgement of items that the peer has written down."""
         if number > self.left:
             raise PeerError(f"{self.name} acknowledges item {number}; the last one sent to it is {self.left}")
         self.next = max(self.next, number + 1)  # written down since its hello, from an earlier connection

@@ -1,8 +1,8 @@
-"""Accepts connections of strangers, few at a time and not for long, until each has said who it is.
+"""Accepts connections, and limits the number and time of those that are not identified yet.
 
 Invariant: no more than `STRANGERS` connections are unidentified at once, each for `handshake_seconds` at most, TLS
 included; further ones wait in the queue of the operating system, and the oldest stranger gives way once it has had
-`TURN` seconds. So strangers that say nothing cost little memory and keep no peer out. Of those whose certificate names
+`TURN` seconds. So silent strangers cost little memory and do not block peers. Of those whose certificate names
 a peer and who have not said their first words, `GREETINGS` of each name are kept, the latest.
 """
 
@@ -34,7 +34,7 @@ class Listener:
         self._seconds = transport.config.limits.handshake_seconds
         """how long a connection may stay unidentified"""
         self.strangers: dict[asyncio.Task[None], float] = {}
-        """connections that have not said who they are, and since when, the oldest first"""
+        """unidentified connections with their start times, the oldest first"""
         self._greetings: dict[str, list[TcpChannel]] = {}
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -56,7 +56,7 @@ class Listener:
                 await self._place()
                 try:
                     connection, place = await loop.sock_accept(listening)
-                except OSError as error:  # out of descriptors, say: those who wait are served later
+                except OSError as error:  # out of descriptors, for example: waiting connections are served later
                     self._refuse("a stranger", f"it cannot be accepted: {error.strerror or error}")
                     await asyncio.sleep(0.1)
                     continue
@@ -86,7 +86,7 @@ class Listener:
                     await self._free.wait()
 
     async def _meet(self, connection: socket.socket, host: str) -> None:
-        """Keep a connection until it has said its first words, or its time is over."""
+        """Keep a connection until its handshake is complete, or its time is over."""
         channel = self._transport.channel(None, host)
         try:
             async with asyncio.timeout(self._seconds):
@@ -133,7 +133,7 @@ class Listener:
         self._transport.warnings.refuse(host, reason)
 
     def close(self) -> None:
-        """Listen no more, and end those who have not said who they are."""
+        """Stop listening, and close unidentified connections."""
         for task in self._tasks:
             task.cancel()
 

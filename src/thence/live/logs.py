@@ -1,8 +1,8 @@
-"""Logs of a live endpoint, by the standard library: each record is a sentence for people and facts for machines.
+"""Logs of a live endpoint, through the standard library: each record is a sentence with the facts behind it.
 
 Invariant: every record of the logger `thence.runtime` carries `event`, one of `EVENTS`, and `facts`, which hold what
 the sentence tells; `JsonFormatter` writes both, one object a line. A handler of the application's own finds them as
-attributes of the record. No text of others stands raw in a record, and none repeats a warning without end.
+attributes of the record. Text from peers is escaped in records, and repeated warnings are limited.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ log = logging.getLogger("thence.runtime")
 EVENTS = {
     "started": "an endpoint runs; inputs replayed",
     "stopped": "an endpoint has stopped cleanly",
-    "failed": "an endpoint takes no part any more, and why",
+    "failed": "an endpoint has failed, and why",
     "connected": "the link to a peer is open",
     "lost": "the link to a peer has ended, and why",
     "unreachable": "the NATS servers cannot be used, and why",
     "refused": "a connection was refused, and why",
     "refuses": "a peer has refused a connection of this endpoint, and why",
-    "trusted": "whom the failure detector trusts now",
+    "trusted": "the processes that the failure detector trusts now",
     "buried": "a message that was tried often enough has gone to the dead letters",
     "without": "a message is delivered without causes whose senders were given up",
     "renewed": "changed certificates were read",
     "unusable": "changed certificates cannot be used yet, and why",
-    "rotated": "the trace goes on in a new file",
+    "rotated": "the trace continues in a new file",
 }
 
 MINUTE = 60.0
@@ -87,7 +87,7 @@ class Warnings:
         """Take the name of this process, and the clock."""
         self._process, self._clock = process, clock
         self._said: dict[tuple[str, str], list[float]] = {}
-        """when it was last said, and how often it was held back since"""
+        """time of the last warning, and how many were suppressed since"""
 
     def refuse(self, host: str, reason: str) -> None:
         """Warn that a connection from a host is refused."""

@@ -31,7 +31,7 @@ class Membership:
         self.accepted = 0
         """positions that have accepted the last change, where this process has proposed it"""
 
-    # -- what is known -----------------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------------------------
 
     @property
     def left(self) -> int:
@@ -61,7 +61,7 @@ class Membership:
     # -- inputs ------------------------------------------------------------------------------------------------------
 
     def propose(self, given: Propose, step: InputResult) -> None:
-        """Begin a change; one that was begun already changes nothing."""
+        """Begin a change; one that has begun already is ignored."""
         core, joins, name = self._core, given.joins, given.process
         if self.begun(given):
             return
@@ -83,7 +83,7 @@ class Membership:
         return bool(same) and (not given.joins or same[-1].address == given.address)
 
     def change(self, found: MembershipChange, step: InputResult) -> None:
-        """Take a change that a peer sends on."""
+        """Apply a change that a peer forwards."""
         if found.number <= len(self.changes):
             if self.changes[found.number - 1] != found:
                 raise PeerError(f"change {found.number} is {self.changes[found.number - 1]} here, not {found}")
@@ -96,7 +96,7 @@ class Membership:
         self._core.queue(found.by, accept_head(found.number), 0, b"", step)
 
     def accept(self, number: int, peer: int) -> None:
-        """Take it that a peer has accepted a change."""
+        """Record that a peer has accepted a change."""
         if not 0 < number <= len(self.changes) or self.changes[number - 1].by != self._core.me:
             raise PeerError(f"{self._core.roster.name(peer)} accepts change {number}, which was not proposed here")
         if number == len(self.changes):
@@ -117,7 +117,7 @@ class Membership:
         core.rows.changed(str(change), step.time)
         new = core.roster.position(change.name) if change.joins else -1
         left = self.left if change.joins else self.left & ~(1 << core.roster.position(change.name))
-        for peer in range(len(core.roster)):  # the one that leaves hears of it too
+        for peer in range(len(core.roster)):  # the leaving process gets the change too
             if peer != core.me and not left >> peer & 1:
                 for each in self.changes if peer == new else [change]:
                     core.queue(peer, change_head(*each), 0, b"", step)

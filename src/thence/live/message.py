@@ -1,9 +1,8 @@
 """A delivered message as the application sees it, and the transaction that completes it in one commit.
 
-Invariant: a transaction is committed together with the end of its message and its sends, or not at all.
-While it is open the writer is its own; it ends within `transaction_seconds`, or is rolled back with an error. A task
-that is cancelled inside the block rolls it back; one that is cancelled after the block does not: the commit runs to its
-end.
+Invariant: a transaction is committed together with the end of its message and its sends, or not at all. While it is
+open, no other input is written; it ends within `transaction_seconds`, or is rolled back with an error. A task that is
+cancelled inside the block rolls it back; one that is cancelled after the block does not: the commit runs to its end.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Trial:
         self._core, self._member, self._labels = core, core.member.fork(), set(core.labels)
 
     def send(self, given: Send) -> None:
-        """Raise what the core would raise for this send after those before it."""
+        """Check a send after those before it; raise the core's error if it is invalid."""
         self._core.check_send(given, self._labels)
         self._member.send(given.destinations, label=given.label)
         if given.label is not None:
@@ -61,7 +60,7 @@ class Reply:
     __slots__ = ("future",)
 
     def __init__(self) -> None:
-        """Belong to the running loop."""
+        """Create the future in the running loop."""
         self.future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -189,7 +188,7 @@ class Message:
             self._endpoint.pause = min(LAST_PAUSE, FIRST_PAUSE * 2 ** min(self.attempt - 1, 20))
 
     def keep(self) -> bool:
-        """Take the message back from the inbox, if it was given back; return whether it is in hand."""
+        """Take the message out of the inbox again, if it was given back; return whether this task has it."""
         if self.given_back and self._endpoint.inbox.withdraw(self.number):
             self.given_back = False
         return not self.given_back
@@ -232,7 +231,7 @@ class Transaction:
         self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> Self:
-        """Take the writer's place."""
+        """Wait for the writer, and keep it until the block ends."""
         endpoint = self._endpoint
         endpoint.writer.check_outside("another transaction")
         await endpoint.writer.turn.acquire()
@@ -385,7 +384,7 @@ async def bury(message: Message, reason: str) -> None:
     endpoint = message._endpoint
     target = endpoint.config.dead_letter
     assert target is not None
-    message.handled = True  # a letter that cannot be sent is the caller's error, not another attempt
+    message.handled = True  # a dead letter that cannot be sent is an error, not another attempt
     origin = {"message": message.id, "sender": message.sender, "label": message.label}
     head = json.dumps({**origin, "attempts": message.attempt, "reason": reason}).encode()
     async with message.transaction() as tx:

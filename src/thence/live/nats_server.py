@@ -1,7 +1,7 @@
 """Names of subjects, streams and users on the NATS servers, the servers' configuration, and what they promise.
 
 Invariant: a member's user may publish on subjects of its own name only, read its own consumer, and make the streams
-but neither change nor remove them. So the sender in an item's subject is whose password was used.
+but neither change nor remove them. So the sender in an item's subject is the user whose password was used.
 """
 
 from __future__ import annotations

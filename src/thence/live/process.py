@@ -1,4 +1,4 @@
-"""Core, links and journal of one process, without tasks, clocks or sockets: the whole of an endpoint but its driver.
+"""Core, links and journal of one process, without tasks, clocks or sockets: an endpoint without its driver.
 
 Invariant: inputs wait in a queue; `prepare` applies a group of them and writes their rows, `commit` puts them on disk,
 and `release` lets out what they set free: frames, acknowledgements, deliveries, rows of the trace, answers to the
@@ -51,7 +51,7 @@ class LiveProcess:
         snapshot_every: int = SNAPSHOT_EVERY,
         journal_limit: int = 1 << 34,
     ) -> None:
-        """Take what recovery gave."""
+        """Take the core and the journal that `recover` returned, and the limits."""
         self.core, self.journal = core, journal
         self.frame_limit, self.snapshot_every, self.journal_limit = frame_limit, snapshot_every, journal_limit
         self.payload_limit = payload_limit
@@ -61,7 +61,7 @@ class LiveProcess:
         self.versions = WIRE_VERSIONS
         """of the format of connections, the oldest and the newest that are spoken here"""
         self.forgetful: str | None = None
-        """why this process must not go on: a peer knows more of it than it does itself"""
+        """why this process must stop: a peer has more of its items than its own journal"""
         self.wake: Callable[[], None] = lambda: None
         """called when there is something to prepare"""
         self.broken: Callable[[BaseException], object] = lambda error: None
@@ -125,7 +125,7 @@ class LiveProcess:
         self.sessions[session.peer] = session
 
     def expect_dialler(self, session: Session) -> None:
-        """Refuse a connection from whom this process dials itself, or from itself."""
+        """Reject a connection from a peer that this process dials, or from itself."""
         assert session.peer is not None
         if session.peer >= self.core.me:
             names = self.core.roster.names
@@ -154,13 +154,13 @@ class LiveProcess:
             self.acquaint(link.name, theirs.identity)
 
     def agree(self, peer: int) -> None:
-        """Write down in which version the stamps for a peer are made from now on."""
+        """Record the wire version of stamps for a peer from now on."""
         in_bits = self.links[peer].in_bits
         if self.core.stamps.differs(peer, in_bits):
             self.ask(Agreed(peer, in_bits))
 
     def acquaint(self, name: str, identity: str) -> None:
-        """Write down which journal a peer has."""
+        """Record the identity of a peer's journal."""
         self._met.append((name, identity))
         self.wake()
 
@@ -203,7 +203,7 @@ class LiveProcess:
             self.queue.append(QueuedInput(Receive(session.peer, number, item)))
             self.wake()
         elif number <= link.received:
-            self._acknowledge(session.peer)  # the peer has not heard so, and may wait for the credit
+            self._acknowledge(session.peer)  # the peer may not know this yet, and may wait for the credit
             session.flush()
 
     def acknowledged(self, session: Carrier, number: int, credit: int) -> None:
@@ -271,12 +271,12 @@ class LiveProcess:
         self.group = InputGroup()
 
     def apply_own(self, given: Input, now: float) -> None:
-        """Add an input of this process to the open group; it was tried before, so it is taken or the process ends."""
+        """Add a checked input of this process to the open group; if it fails now, the process ends."""
         with self._ends_on_failure():
             self._take(QueuedInput(given), self.core.apply(given, now))
 
     def close_group(self) -> None:
-        """Write what else belongs to the group; `commit` must follow."""
+        """Write the remaining rows of the group; `commit` must follow."""
         with self._ends_on_failure():
             self._note_peers()
             if self.core.number - self._snapshot_at >= self.snapshot_every:

@@ -1,4 +1,4 @@
-"""From a journal back to the core that wrote it.
+"""Restores a core from its journal.
 
 Invariant: the core is restored from a snapshot, the inputs behind it are replayed, and after each of them the digest
 must be the one that stands in the row: the same effects, byte for byte. So rows of another release are replayed too, as
@@ -77,7 +77,7 @@ def recover(
 
 
 def _joins(core: Core, wanted: Sequence[str]) -> list[Join]:
-    """Compare the list of processes with the journal's, and return what can be taken of the difference."""
+    """Compare the list of processes with the journal's, and return the processes that can be added."""
     known = core.roster.names
     joined = core.membership.joined()
     if tuple(wanted) == known[: len(wanted)] and all(name in joined for name in known[len(wanted) :]):

@@ -1,6 +1,6 @@
-"""One connection from its first byte to its last: frames in, frames out, and who may say what when.
+"""One connection: reads and writes frames, and checks their order.
 
-Invariant: nothing is taken before both ends have said hello and agree; whatever cannot be used ends the connection with
+Invariant: no item is accepted before both ends have said hello and agree; an unusable frame ends the connection with
 a sentence that the peer receives.
 """
 
@@ -67,7 +67,7 @@ class Carrier(Protocol):
         """Write the added frames to the network."""
 
     def refuse(self, error: PeerError) -> None:
-        """Take nothing more of what cannot be used."""
+        """Reject an unusable item, and accept no more."""
 
     def lost(self, reason: str) -> None:
         """Note that it has ended."""
@@ -80,7 +80,7 @@ class Carrier(Protocol):
 
 
 class Session:
-    """One connection from its first byte to its last."""
+    """One connection between two processes, from handshake to end."""
 
     def __init__(self, process: LiveProcess, channel: Channel, peer: int | None, proven: str | None) -> None:
         """Take the peer that was dialled (None: it dialled), and the name its certificate proves (None: no TLS)."""
@@ -101,7 +101,7 @@ class Session:
         self.channel.write(hello_frame(self.ours))
 
     def feed(self, data: bytes) -> None:
-        """Take bytes from the network; whatever cannot be used ends the connection with a sentence."""
+        """Take bytes from the network; an unusable frame ends the connection with a sentence."""
         try:
             for kind, body in self.framer.feed(data):
                 if self.closed:
@@ -169,7 +169,7 @@ class Session:
             self._out.append(data_frame(number, head, body))
 
     def acknowledge(self, received: int, credit: int) -> None:
-        """Add to it that items up to this number are written down, and how many bytes may be sent in all."""
+        """Add an acknowledgement: the last item written down, and the bytes that may be sent in all."""
         self._out.append(ack_frame(received, credit))
 
     def flush(self) -> None:

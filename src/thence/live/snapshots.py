@@ -1,8 +1,8 @@
 """Snapshots of a core in its journal, and the pruning of inputs that nothing needs any more.
 
-Invariant: what a snapshot costs follows what has changed since the last one, not how much waits in the inbox. The inbox
-has a table of its own: a snapshot adds the deliveries that came since the last one and are not done, and marks those
-that are done since. Pruning looks at the inputs that the older snapshot has passed since the last time, and at
+Invariant: the cost of a snapshot depends on what has changed since the last one, not on the size of the inbox. The
+inbox has a table of its own: a snapshot adds the deliveries that came since the last one and are not done, and marks
+those that are done since. Pruning looks at the inputs that the older snapshot has passed since the last time, and at
 `SWEEP` more, in turn, of those that were needed when it last looked.
 """
 

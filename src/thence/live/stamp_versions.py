@@ -1,4 +1,4 @@
-"""Which version of the wire format the stamps for each peer have: what was agreed on with it, as the journal knows.
+"""Wire versions of the stamps for each peer, as agreed on and kept in the journal.
 
 Invariant: a stamp is made in the version that was agreed on when its message was sent. The agreement is an input, so a
 replay makes the same bytes. Stored stamps say their version in their first byte: one that its peer no longer reads,

@@ -1,6 +1,6 @@
 """TCP with mutual TLS, as asyncio protocols: listens (`listener.py`), dials, and dials again.
 
-Invariant: with TLS a peer is who its certificate says; without (on loopback, by request) it is who it says. A
+Invariant: with TLS a certificate identifies a peer; without (on loopback, by request) its own first frame does. A
 connection on which nothing is heard for `silence_seconds`, though the peer sends heartbeats, is closed and dialled
 again.
 
@@ -44,7 +44,7 @@ class TcpChannel(asyncio.Protocol):
         """the name that the certificate of the other end proves"""
         self.opened = False
         self.settled = asyncio.Event()
-        """set when both ends have said their first words, or the connection has ended"""
+        """set when the handshake is complete, or the connection has ended"""
         self.ended = asyncio.Event()
         self.quiet = 0
         """heartbeats of our own since something was heard"""
@@ -54,7 +54,7 @@ class TcpChannel(asyncio.Protocol):
         self._paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Find out who it is, and begin."""
+        """Read the name in the certificate, and begin the handshake."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's do not descend from asyncio's
         carrier = self.carrier
         _keep_alive(self.transport, carrier.config.limits.silence_seconds)
@@ -82,7 +82,7 @@ class TcpChannel(asyncio.Protocol):
             self.turn_away("it did not identify itself in time")
 
     def turn_away(self, reason: str) -> None:
-        """End a connection that has not said its first words."""
+        """Close a connection whose handshake is not complete."""
         self.carrier.warnings.refuse(self.host or "a peer", reason)
         self.abort()
 
@@ -139,11 +139,11 @@ class TcpChannel(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(self._write_on)
 
     def pause_writing(self) -> None:
-        """Hear that the network is slower than what is written."""
+        """Pause: the network is slower than what is written."""
         self._paused = True
 
     def resume_writing(self) -> None:
-        """Hear that the network takes more."""
+        """Continue writing: the network takes more."""
         self._paused = False
         self._write_on()
 
@@ -181,7 +181,7 @@ class TcpTransport:
 
     @property
     def greeting(self) -> set[TcpChannel]:
-        """Connections that came and have not said their first words."""
+        """Accepted connections whose handshake is not complete."""
         return {channel for channel in self.channels if channel.peer is None and not channel.opened}
 
     async def start(self) -> None:
@@ -216,7 +216,7 @@ class TcpTransport:
         name = self.process.core.roster.name(peer)
         try:
             address = self._address(peer)
-        except ValueError as error:  # a member has said so of another: no reason to end this endpoint
+        except ValueError as error:  # the address came from another member: no reason to end this endpoint
             self._distrust(peer, f"{name} has joined without an address that can be dialled: {error}")
             return
         pause = FIRST_PAUSE
@@ -234,7 +234,7 @@ class TcpTransport:
             await asyncio.sleep(pause * (0.5 + random.random()))
 
     def _distrust(self, peer: int, reason: str) -> None:
-        """Remember why no TLS connection to a peer comes about, and say it once."""
+        """Record why TLS with a peer fails, and log it once."""
         link = self.process.links[peer]
         if link.refusal != reason:
             link.refusal = reason
@@ -253,7 +253,7 @@ class TcpTransport:
         return channel
 
     def opened(self, channel: TcpChannel) -> None:
-        """Note that a connection has said its first words: if it ends, dial again soon."""
+        """Note that a handshake is complete: if the connection ends, dial again soon."""
         assert channel.session is not None
         if channel.session.peer is not None:
             self._reset.add(channel.session.peer)
@@ -282,7 +282,7 @@ class TcpTransport:
                 channel.write(frame(BEAT))
 
     def reachable(self) -> set[int]:
-        """Return the peers whose connections stand."""
+        """Return the peers with an open connection."""
         return {peer for peer, link in enumerate(self.process.links) if link.open}
 
     def renew(self) -> bool:

@@ -1,7 +1,7 @@
-"""TLS of a live endpoint: contexts for both roles, read again when their files change, and whom a certificate names.
+"""TLS of a live endpoint: contexts for both roles, read again when their files change, and names in certificates.
 
-Invariant: a peer is who its certificate says, the URI `thence:<name>` among the certificate's alternative names,
-vouched for by the configured authority.
+Invariant: a peer's name is the URI `thence:<name>` among the alternative names of its certificate,
+which the configured authority has signed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def context(tls: Tls, role: int) -> ssl.SSLContext:
     """Return TLS for one role: both ends show a certificate of the same authority."""
     made = ssl.SSLContext(role)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
-    made.check_hostname = False  # who a peer is, its certificate's URI says, not where it is found
+    made.check_hostname = False  # the URI in the certificate identifies a peer, not its host name
     made.verify_mode = ssl.CERT_REQUIRED
     for what, path in (("certificate", tls.certificate), ("key", tls.key), ("authority", tls.authority)):
         _readable(what, path)
@@ -88,7 +88,7 @@ def check_own(tls: Tls, name: str) -> None:
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """Return TLS towards servers that are known by their address, as those of NATS: they are who that says."""
+    """Return TLS towards servers that are identified by their address, such as those of NATS."""
     made = context(tls, ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname = True
     return made
@@ -115,6 +115,6 @@ def proven_name(ssl_object: ssl.SSLObject | None) -> str | None:
 
 
 def tls_problem(error: ssl.SSLError) -> str:
-    """Return what TLS says is wrong, with the certificate if it is that."""
+    """Return the reason of a TLS failure, with the certificate's problem if there is one."""
     reason = str(error.reason or error)
     return f"{reason}, {error.verify_message}" if isinstance(error, ssl.SSLCertVerificationError) else reason

@@ -34,7 +34,7 @@ class TraceFiles:
     """The trace of one endpoint: the file of its run and, once there are any, one beside it for its hops."""
 
     def __init__(self, path: Path, process: str, *, limit: int = 0) -> None:
-        """Open what is there; only its owner may read it from now on."""
+        """Open the existing files, and make them readable by their owner only."""
         self.path, self._process, self._limit = path, process, limit
         with self._writable():
             make_private(path)

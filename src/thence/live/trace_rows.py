@@ -38,12 +38,12 @@ class TraceRows(Recorder):
         return self.hop_rows.indexes[self.member.me]
 
     def resume(self, order: int, index: int, hops: int) -> None:
-        """Go on after these rows."""
+        """Continue the counts after these rows."""
         self.order = order
         self.event_rows.indexes[self.member.me], self.hop_rows.indexes[self.member.me] = index, hops
 
     def tick(self, heard: int = 0) -> int:
-        """Move the clock, past what was heard of another."""
+        """Advance the clock, beyond a clock heard from another process."""
         self.order = max(self.order, heard) + 1
         return self.order
 
@@ -87,7 +87,7 @@ class TraceRows(Recorder):
             self.hop_rows.flat += (time, copy.label, copy.source, copy.destination, number, clear)
 
     def trusted(self, mask: int, time: float) -> None:
-        """Record whom this process trusts from now on; the clock stands still, since no other process hears of it."""
+        """Record the processes trusted from now on; the clock does not advance, since no other process learns of it."""
         if self._wanted(self.hop_rows):
             self.hop_rows.flat += (time, None, self.member.me, mask, 0, None)
 

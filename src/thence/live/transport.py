@@ -21,7 +21,7 @@ class Transport(Protocol):
     """when each peer was last heard of, by the clock of the loop"""
 
     async def start(self) -> None:
-        """Begin; peers that are away are no error."""
+        """Begin; unreachable peers are not an error."""
 
     async def stop(self) -> None:
         """End in order; what was written may still leave."""
@@ -36,7 +36,7 @@ class Transport(Protocol):
         """Read certificates and passwords again if their files have changed; return whether they had."""
 
     def beat(self) -> None:
-        """Announce that this process lives; called every `heartbeat_seconds`."""
+        """Announce that this process is alive; called every `heartbeat_seconds`."""
 
 
 Factory = Callable[[Config, LiveProcess, Warnings], Transport]

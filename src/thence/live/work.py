@@ -50,7 +50,7 @@ class RunningHandlers:
         self._running: dict[asyncio.Task[None], Message] = {}
 
     async def run(self) -> None:
-        """Deal with what is delivered, until the endpoint stops."""
+        """Run handlers for deliveries until the endpoint stops."""
         source = self._endpoint.deliveries()
         reading: asyncio.Task[Message | None] | None = None
         try:
@@ -111,7 +111,7 @@ class RunningHandlers:
                 await message.nack(pause, reason=f"{type(error).__name__}: {error}")
 
     def _settle(self) -> None:
-        """Note which handlers have ended."""
+        """Process the handlers that have ended."""
         for task in [task for task in self._running if task.done()]:
             message = self._running.pop(task)
             if message.given_back:
@@ -119,7 +119,7 @@ class RunningHandlers:
             task.result()
 
     async def _leave(self, reading: asyncio.Task[Message | None] | None) -> None:
-        """End the handlers, and leave what is not done to the next reader."""
+        """Cancel the handlers, and leave messages that are not done to the next reader."""
         tasks: list[asyncio.Task[None] | asyncio.Task[Message | None]] = [*self._running]
         if reading is not None:
             tasks.append(reading)

@@ -1,7 +1,7 @@
 """The one task that writes: groups of inputs, applied, committed, and then let out.
 
 Invariant: a group of inputs is applied and committed (in a thread of its own where the disk is waited for), and only
-then is let out what it has set free. Everything else only puts inputs into the queue. So nothing leaves before its
+then are its effects released. Everything else only puts inputs into the queue. So nothing leaves before its
 commit, and commits are shared by whatever has gathered meanwhile.
 
 Invariant: memory that may be ahead of the disk is never written or shown. Whatever goes wrong, here or in any other
@@ -77,7 +77,7 @@ class InputWriter:
         """the task of the application whose transaction is open"""
         self.failure: ThenceError | None = None
         self.stopped = False
-        """whether the last words are written: nothing more is taken"""
+        """whether the stop is written: no more inputs are taken"""
         self.room = asyncio.Event()
         """set when something may have become free"""
         self.timed: Callable[[float], None] = lambda seconds: None
@@ -92,7 +92,7 @@ class InputWriter:
         process.wake, process.broken = self._work.set, self.fail
 
     async def run(self) -> None:
-        """Write whatever comes, until it cannot be written."""
+        """Apply and commit inputs until the endpoint ends."""
         process = self.process
         while self.failure is None:
             await self._work.wait()
@@ -189,7 +189,7 @@ class InputWriter:
         return failure
 
     def fail_answers(self, error: ThenceError) -> None:
-        """Notify all callers that wait for a commit that none will come."""
+        """Notify all callers that their inputs will not be committed."""
         for answer in self._answers:
             answer.fail(error)
 

@@ -1,6 +1,6 @@
 """Pages, diagrams and plots of results; called as a function, `thence.show(data, out=...)` writes the page of a trace.
 
-Everything but `page` is pure: it reads no file, starts no run and knows no terminal.
+All modules except `page` are pure: they read no file, start no run and use no terminal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class _Show(ModuleType):
-    """This package, which can be called."""
+    """The type of this package, which makes it callable."""
 
     # An ordinary function cannot stand here: the first `import thence.show.plots` binds the name `show` in `thence` to
     # this package, whatever it was before. So the package itself answers the call, before and after such an import.

@@ -3,7 +3,7 @@
     thence.show("run.jsonl")                        # run.html beside you
     thence.show(frame, out="why.html", violation=1)
 
-*Invariant.* What is wanted is data (`Wanted`). A trace that does not fit on one page becomes an index and excerpts; the
+*Invariant.* The selection is data (`Wanted`). A trace that does not fit on one page becomes an index and excerpts; the
 path returned is that of the page to open first.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which part of a trace is wanted: around a violation or a message, or by conditions; all of it if nothing is."""
+    """The part of a trace to show: around a violation or a message, or by conditions; by default all of it."""
 
     excerpt: Excerpt = field(default_factory=Excerpt)
     violation: int | None = None
@@ -112,7 +112,7 @@ def _recorded(given: FileNames | InputTable | list[Event], words: ColumnWords, a
 
 
 def said_of(result: AuditResult, asked: Wanted, title: str, *, paths: int = 100) -> Recorded:
-    """Return what an audit says of a trace; its rows are still to be read."""
+    """Return the findings of an audit of a trace, without its rows, which are read later."""
     from thence.show.spacetime.findings import findings_of, record_findings
     from thence.show.spacetime.pages import Recorded
 
@@ -123,7 +123,7 @@ def said_of(result: AuditResult, asked: Wanted, title: str, *, paths: int = 100)
 
 
 def recorded_log(opened: Trace, title: str) -> Recorded | None:
-    """Return what is drawn of logs with vector clocks; None if the files are tables."""
+    """Return the drawing's input for logs with vector clocks; None if the files are tables."""
     from thence.show.spacetime.pages import Recorded
     from thence.tables.explain.clock_events import drawn_log
 
@@ -139,7 +139,7 @@ def recorded_log(opened: Trace, title: str) -> Recorded | None:
 
 
 def wanted_events(opened: Trace, found: Recorded, wanted: Wanted) -> tuple[list[Event], Origins]:
-    """Return the events that the pages show, and where each was read: all, or those around a violation or message."""
+    """Return the events to show, all or those around a violation or message, with the place each was read from."""
     from thence.tables.explain.origins import events_about, events_around, events_with_origins
 
     if wanted.violation is not None:

@@ -86,7 +86,7 @@ def svg(made: Figure) -> bytes:
 def cost_plot(rows: Sequence[Row], *, recommended: str | None = None, able: Sequence[str] = ()) -> Figure:
     """Show what each protocol would cost: bytes for each message beside the share of copies that would wait.
 
-    `able` are those that can be recommended, whether one of them is recommended or not; the others are grey.
+    `able` lists the protocols that can be recommended; the others are grey.
     """
     shown = [row for row in rows if row["warm_bytes_per_message"] is not None]
     shown.sort(key=lambda row: (row["warm_bytes_per_message"], row["protocol"]), reverse=True)
@@ -107,9 +107,9 @@ def cost_plot(rows: Sequence[Row], *, recommended: str | None = None, able: Sequ
 def sweep_plot(
     rows: Sequence[Row], *, x: str = "processes", y: str = "bytes_per_message", by: str = "protocol"
 ) -> Figure:
-    """Show a measure over one axis of a grid, a line for each value of `by`, bars where there is an interval.
+    """Plot a measure over one axis of a grid: one line for each value of `by`, with error bars for intervals.
 
-    Settings that differ in anything else are averaged into one point.
+    Settings that differ only in other keys are averaged into one point.
     """
     made, (panel,) = figure()
     lines: dict[Cell, dict[Cell, list[Row]]] = {}
@@ -128,7 +128,7 @@ def sweep_plot(
 
 
 def curves(panel: Axes, lines: Mapping[str, Mapping[At, Estimate]], *, x: str, y: str, log: bool = False) -> None:
-    """Draw a line for each name, bars where there is an interval; `log` makes both axes logarithmic."""
+    """Draw a line for each name, with error bars where there is an interval; `log` makes both axes logarithmic."""
     for number, (name, points) in enumerate(lines.items()):
         means, halves = zip(*((point.mean, point.half or 0.0) for point in points.values()), strict=True)
         panel.errorbar(list(points), means, yerr=halves, label=name, **_look(name, number, len(lines)))
@@ -141,15 +141,15 @@ def curves(panel: Axes, lines: Mapping[str, Mapping[At, Estimate]], *, x: str, y
         panel.set_xticks(ticks, [f"{at:g}" for at in ticks])
         panel.xaxis.set_minor_formatter(NullFormatter())
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        panel.yaxis.set_minor_formatter(LogFormatter())  # speaks where there is less than a decade
+        panel.yaxis.set_minor_formatter(LogFormatter())  # otherwise an axis shorter than a decade has no labels
     panel.set_xlabel(x)
     panel.set_ylabel(y)
 
 
 def _look(name: str, number: int, of: int) -> dict[str, Any]:
-    """Return how to draw one of several lines so that it hides none on which it lies.
+    """Return the style of one of several lines, chosen so that overlapping lines all stay visible.
 
-    Each is narrower than those drawn before, has a hollow marker of its own, and, but for the first, gaps of its own.
+    Each is narrower than those drawn before and has its own hollow marker; all but the first have their own dashes.
     """
     width = WIDEST - (WIDEST - NARROWEST) * number / max(1, of - 1)
     gaps = tuple(points / width for points in GAPS[(number - 1) % len(GAPS)])
@@ -161,7 +161,7 @@ def _look(name: str, number: int, of: int) -> dict[str, Any]:
 
 
 def shares(panel: Axes, counts: Mapping[str, Mapping[int, int]], *, x: str) -> None:
-    """Draw histograms beside each other: how often each whole number was counted, for each name."""
+    """Draw histograms side by side: for each name, how often each whole number was counted."""
     from matplotlib.ticker import MaxNLocator
 
     width = 0.8 / max(1, len(counts))

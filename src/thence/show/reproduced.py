@@ -49,7 +49,7 @@ def side_by_side_page(protocols: Sequence[str] = ("ks", "unordered"), *, seed: i
 
 
 def write_reproduced(out: Path, made: Sequence[Reproduced], command: str) -> Row:
-    """Write everything, and return what is in reproduce.json."""
+    """Write all files, and return the content of reproduce.json."""
     result = {"command": command, "thence": __version__, "papers": [each.row() for each in made]}
     for folder in ("data", "plots"):
         (out / folder).mkdir(parents=True, exist_ok=True)
@@ -60,13 +60,13 @@ def write_reproduced(out: Path, made: Sequence[Reproduced], command: str) -> Row
         parts: list[Part] = [*map(Paragraph, each.paper.open), *([each.verdicts()] if each.findings else [])]
         try:
             for name, drawn in each.paper.plots(each.data, plots).items():
-                image = plots.svg(drawn)  # once: a second drawing moves things by a hair
+                image = plots.svg(drawn)  # once: matplotlib shifts elements slightly when a figure is drawn again
                 (out / "plots" / f"{name}.svg").write_bytes(image)
                 plots.save(drawn, out / "plots" / f"{name}.png")
                 parts.append(Picture(image, name.replace("-", " ")))
             parts += each.paper.tables(each.data)
         except NoDataError as missing:
-            parts.append(Paragraph(f"The rest cannot be shown; not measured: {missing}."))
+            parts.append(Paragraph(f"Some claims cannot be shown; not measured: {missing}."))
         sections.append(Section(each.paper.title, parts))
     (out / "space-time.html").write_text(side_by_side_page(PICTURED), encoding="utf-8")
     sections.append(Section("See it", [Links([(f"{', '.join(PICTURED)} on the same traffic", "space-time.html")])]))

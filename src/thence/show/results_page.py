@@ -22,7 +22,7 @@ HEIGHT, LABEL, WIDE, VALUE = 26, 190, 420, 110
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An SVG with the sentence that says what it shows."""
+    """An SVG with its caption."""
 
     svg: bytes
     caption: str
@@ -36,7 +36,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph, or with `plain` text in which every blank counts, such as a diagram or a command."""
+    """A paragraph; with `plain` preformatted text, such as a diagram or a command."""
 
     text: str
     plain: bool = False
@@ -63,19 +63,19 @@ Part = ResultTable | Picture | Paragraph | Links
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its content."""
 
     title: str
     parts: Sequence[Part]
 
     @property
     def anchor(self) -> str:
-        """Its place in the page."""
+        """Its anchor in the page."""
         return sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
 def results_page(title: str, sections: Iterable[Section], *, lead: str = "") -> str:
-    """Return the page: title, a sentence, a list of the sections, the sections."""
+    """Return the page: title, lead sentence, table of contents, sections."""
     given = list(sections)
     links = "".join(f'<li><a href="#{each.anchor}">{marked_up(each.title)}</a></li>' for each in given)
     body = "".join(
@@ -121,7 +121,7 @@ pre { overflow-x: auto; font-size: 13px; padding: .6rem; border: 1px solid var(-
 
 
 def bars(rows: Sequence[tuple[str, float, str]], *, lit: str = "") -> bytes:
-    """Return horizontal bars: for each its name, its length and the text behind it; the one called `lit` stands out."""
+    """Return horizontal bars, each with a name, a length and a text; the bar named `lit` is highlighted."""
     longest = max((length for _, length, _ in rows), default=0.0) or 1.0
     height = HEIGHT * len(rows) + 8
     parts = [

@@ -22,7 +22,7 @@ WORDS: tuple[tuple[str, str, str], ...] = (
     ("log_size", "entries", "in the sender's dependency log, right after a send"),
     ("held_per_copy", "share", "of the copies that had to wait"),
     ("hold_per_copy", "seconds", "from arrival to delivery"),
-    ("needless_per_copy", "seconds", "of that although every cause had been delivered"),
+    ("needless_per_copy", "seconds", "of that, after every cause had been delivered"),
     ("latency_per_copy", "seconds", "from the request to send to the delivery"),
     ("deferred", "seconds", "from the request to the send"),
 )
@@ -93,7 +93,7 @@ def comparison_table(results: Sequence[tuple[Result, Judgement]]) -> ResultTable
 
 
 def protocols_tables(entries: Sequence[ProtocolEntry]) -> tuple[ResultTable, ResultTable]:
-    """Return what the registry says: of the protocols that one would use, and of those to compare them with."""
+    """Return the registry as two tables: protocols for use, and protocols for comparison."""
     used = [
         (entry.name, entry.use, ", ".join(entry.needs), entry.guarantee, entry.cost) for entry in entries if entry.use
     ]

@@ -16,7 +16,7 @@ TONES = {
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """A title, columns, rows, and a sentence below that says how to read it."""
+    """A title, columns, rows, and a note below that explains them."""
 
     title: str
     columns: tuple[str, ...]

@@ -25,7 +25,7 @@ from thence.tables.costing.traffic import Hidden, findings, profile
         ("a!1>abc", "broadcast only", False, "its own sender"),
         ("a!1>b b?a1", "unicast only", True, "one process"),
         ("a!1>bc", "unicast only", False, "a1 goes to 2"),
-        ("a!1>b b?a1 b!1>c c?b1 c!1>ab", "serialized sends", True, "knowing the one before"),
+        ("a!1>b b?a1 b!1>c c?b1 c!1>ab", "serialized sends", True, "knew the message sent before"),
         ("a!1>b c!1>b", "serialized sends", False, "c sent c1 without knowing a1"),
         ("a!1>b a!2>c b?a1 b!1>c", "serialized sends", False, "b sent b1 without knowing a2"),
         ("a!1>b a!2>b b<a1 b<a2", "fifo", True, "order of sends"),

@@ -323,7 +323,7 @@ def test_sends_go_on_when_nobody_will_acknowledge(name: str) -> None:
 
 
 def test_who_cannot_be_abandoned() -> None:
-    with pytest.raises(MisuseError, match="the failure detector says who is gone"):
+    with pytest.raises(MisuseError, match="the failure detector reports crashed processes"):
         create("a-causal", "ab", "a").abandon("b")
     with pytest.raises(MisuseError, match="by way of a coordinator"):
         create("central", "ab", "a").abandon("b")

@@ -22,7 +22,7 @@ EVENT_KINDS: frozenset[str] = frozenset(get_args(EventKind))
 class Event:
     """One row of a trace; the meaning of each column is in docs/reference/trace.md.
 
-    Never changed once it is made; to freeze it would triple what that costs, and a trace has many.
+    Never changed after creation. It is not frozen, since freezing would triple the cost of creation.
     """
 
     run: str

@@ -1,11 +1,11 @@
-"""Where a fact ends, and why it is, or is not, on a copy: KS98 definitions 3 and 4, in one recorded run.
+"""Where a fact ends, and why a copy must or need not carry it: KS98 definitions 3 and 4, in one recorded run.
 
 Invariant: a fact is (m, d): "d is a destination of m". Its *fixed points* are FP1, the delivery of m at d, and FP2,
 each send to d after m with no other send to d, and no delivery of m at d, between. Fixed points of one fact are
 concurrent. Its *endpoints* are on every causal path from m the earliest events that are a fixed point or come after
 one. The fact is needed before its endpoints, on the copy to d that is sent at an FP2, and nowhere else.
 
-Everything is worked out from happened-before, with no protocol in sight: slow and obvious.
+Everything is computed from happened-before, without any protocol: slow and obvious.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Why:
 
     fact: Fact
     copy: Fact
-    """the message and the destination of the copy that is asked about"""
+    """the message and the destination of the copy in question"""
     needed: bool
     path: tuple[Event, ...]
     """a shortest causal path from the send of m to the send of the copy; () if there is none"""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 SEPARATED = frozenset("0123456789:#")
-"""How a process name ends that a colon must part from the count."""
+"""Ends of process names after which a colon separates the count."""
 SLASH = re.compile(r"([0-9]:*)/")
 """A slash within a process name that could be taken for the one before a label."""
 HOPS = "/hops"

@@ -1,4 +1,4 @@
-"""Happened-before and causal order by definition: slow, obvious, the judge of everything else.
+"""Happened-before and causal order by definition: slow, obvious, the reference for all other code.
 
 Invariant (Lamport; KS98 definitions 1 and 2). Within one run and one label:
 

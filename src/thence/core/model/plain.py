@@ -10,8 +10,8 @@ Row: TypeAlias = dict[str, Any]
 Fields: TypeAlias = Mapping[str, Any]
 """The same, or the options of a protocol by name, for readers only."""
 Json: TypeAlias = Any
-"""What `json.loads` or `tomllib.loads` gave; its reader checks it."""
+"""The result of `json.loads` or `tomllib.loads`; its reader checks it."""
 Field: TypeAlias = Any
-"""One value of a row, as it came; its reader checks it."""
+"""One unchecked value of a row; its reader checks it."""
 Option: TypeAlias = Any
 """A value given by name: an option of a protocol or a field of a scenario. Who states the name checks the value."""

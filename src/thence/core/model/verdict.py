@@ -17,7 +17,7 @@ def worst_of(verdicts: Iterable[str]) -> Verdict:
 
 
 def verdict_of(violations: int, possible: int, set_aside: int, gaps: int) -> Verdict:
-    """Return the verdict of a run by how many violations, possible ones, rows set aside and gaps it has."""
+    """Return the verdict of a run from its counts of violations, possible violations, rows set aside and gaps."""
     if violations:
         return "violated"
     return "unknown" if possible or set_aside or gaps else "causal"

@@ -21,14 +21,14 @@ from thence.errors import MisuseError, PeerError
 
 TAKEN = (Deliver, Duplicate)
 MOST_REMEMBERED = 256
-"""messages of which it is remembered that their stamps can be"""
+"""messages whose stamps are remembered as checked"""
 
 
 class AckMember(Member):
     """A member over an `AckReceiver`: groups, the failure detector, deferred sends."""
 
     options: ClassVar[dict[str, Shape]] = {"groups": TEXT, "counts": BOOL}
-    cannot_abandon = "the failure detector says who is gone: trusted(...)"
+    cannot_abandon = "the failure detector reports crashed processes: trusted(...)"
     receives: ClassVar[type[AckReceiver]]
     """the receiving half"""
     hold_back: ClassVar[bool] = True
@@ -161,7 +161,7 @@ class AckMember(Member):
         receiver = self.receiver
         if copy.kind != OK:
             effects = receiver.receive(copy)
-            if len(effects) != 1 or type(effects[0]) is not Duplicate:  # most relays come late
+            if len(effects) != 1 or type(effects[0]) is not Duplicate:  # most relays arrive after the message itself
                 effects = self._handed(effects)
                 if not any(type(e) in TAKEN for e in effects):
                     effects.append(Hold(copy, ()))
@@ -176,7 +176,7 @@ class AckMember(Member):
         return effects + self._released() if self.changed else effects
 
     def spent(self, copy: Copy) -> bool:
-        """An OK of what is delivered here and secured, by one whose delivery counts are known already."""
+        """Whether it is an OK of a delivered and secured message, from a process whose delivery counts are known."""
         if copy.kind != OK:
             return False
         receiver, by = self.receiver, 1 << copy.source
@@ -224,7 +224,7 @@ class AckMember(Member):
         elif ok and (
             not destinations >> copy.source & 1 or copy.sender == self.me or counts.get(self.me, 0) > self.count
         ):
-            self._check_ok(copy, counts)  # else it has nothing to refuse
+            self._check_ok(copy, counts)  # otherwise there is nothing to reject
 
     def _check(self, copy: Copy) -> None:
         party = copy.destinations | 1 << copy.sender
@@ -253,10 +253,10 @@ class AckMember(Member):
             raise self.beyond(f"{self.roster.name(self.me)}, who has sent {self.count}", counts[self.me], copy)
 
     def _check_stamp(self, copy: Copy, stamp: Stamp) -> None:
-        """Refuse control information that no member can have put on a message."""
+        """Reject control information that no member can have produced."""
 
     def _numbers_match(self, copy: Copy, numbers: dict[int, int]) -> None:
-        """Insist on a number for each group addressed and for no other."""
+        """Require a number for each addressed group and for no other."""
         addressed = leaders(self.masks, copy.destinations)
         if tuple(numbers) != addressed:
             raise PeerError(
@@ -280,7 +280,7 @@ class AckMember(Member):
         mask = self.roster.mask(processes)
         effects: list[Effect] = []
         for order in self.orders():
-            order.settle()  # by who was trusted so far
+            order.settle()  # with the processes trusted so far
             order.receiver.trust = mask
             order.receiver.settle()
             order.changed = True

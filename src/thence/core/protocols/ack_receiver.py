@@ -153,7 +153,7 @@ class AckReceiver(Receiver):
                     mails[count] = _mail((home, okayed | by, okayed_here))
                     return []
         elif mail is not None:
-            return [Duplicate(copy)]  # relayed to the process that has it; it says nothing of OKs
+            return [Duplicate(copy)]  # relayed to a process that has it already; it carries no OK
         number, following = self.number(sender, stamp), self.following[sender]
         if number < following:
             return [] if by else [Duplicate(copy)]
@@ -249,7 +249,7 @@ class AckReceiver(Receiver):
                     self._forget(sender)
 
     def heard(self, source: int, counts: dict[int, int]) -> None:
-        """Take the delivery counts that came with an OK, unless younger ones came before: they only grow."""
+        """Take the delivery counts that came with an OK, unless newer ones came before: they only grow."""
         before = self.known.get(source, NO_COUNTS)
         if counts is not before and sum(counts.values()) > sum(before.values()):
             self.known[source] = counts  # never changed in place: it may be the source's own

@@ -36,7 +36,7 @@ class AcknowledgingMember(ClockMember):
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
-        """Nothing: what arrives may be delivered."""
+        """Return no needs: every arrival may be delivered."""
         return ()
 
     def _one(self, destinations: int) -> int:
@@ -75,7 +75,7 @@ class AcknowledgingMember(ClockMember):
         return self._freed()
 
     def _freed(self) -> list[Effect]:
-        """Let the next one go, and those after it as long as they go to a process that will not answer."""
+        """Send the next copy, and those after it while their destination is abandoned and will not answer."""
         raise NotImplementedError
 
     def _reason(self) -> str:

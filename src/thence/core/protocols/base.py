@@ -3,12 +3,12 @@
 A member has two parts. The **receiver** holds the delivery rule, the delivered clock and the held copies; a destination
 that never sends runs it alone. Around it the member keeps its dependency log, stamps what it sends and returns effects.
 
-*Invariant.* A copy is taken or refused with a `PeerError` before any state changes. Refused is a copy that names this
+*Invariant.* A copy is taken or refused with a `PeerError` before any state changes. A copy is rejected if it names this
 process beyond its own count, or holds a position, count, label or kind out of range.
 
 What a protocol writes: a subclass of `Member` with `kinds` (the shape of the stamp for each kind of copy), `fields`
-(the shape of its own state), `_send`, `_check` (which stamps cannot be) and `_delivered` (what a delivery adds to its
-log); and a `Receiver`, nearly always the shared one in `receiver.py`. Forks, canonical states, snapshots
+(the shape of its own state), `_send`, `_check` (which stamps are impossible) and `_delivered` (what a delivery adds to
+its log); and a `Receiver`, nearly always the shared one in `receiver.py`. Forks, canonical states, snapshots
 (`snapshots.py`), labels and the wire format (`wire.py`) follow from those.
 """
 
@@ -137,7 +137,7 @@ class Member(Fielded, abc.ABC):
 
     @abc.abstractmethod
     def _send(self, destinations: int, context: object, token: object) -> Sent | Deferred:
-        """Stamp a message to a non-empty set."""
+        """Stamp a message to a non-empty set of destinations."""
 
     def _check(self, copy: Copy) -> None:
         """Refuse a stamp that no member of this protocol can have made, with a `PeerError`."""
@@ -170,7 +170,7 @@ class Member(Fielded, abc.ABC):
         return []
 
     def _abandon(self, process: int) -> list[Effect]:
-        """Give up on a process under this label."""
+        """Stop waiting for a process under this label."""
         return self._followed(self.receiver.abandon(process))
 
     def _check_state(self) -> None:
@@ -350,7 +350,7 @@ class Member(Fielded, abc.ABC):
         """Return the error for a stamp that claims more about a process than can be known.
 
         Args:
-            what: whose messages the stamp counts, for the text of the error.
+            what: the process whose messages the stamp counts, as the error names it.
             number: the count that is too high.
             copy: the copy with that stamp.
         """
@@ -378,7 +378,7 @@ class Member(Fielded, abc.ABC):
         if newest > self.count:
             raise PeerError(f"snapshot that names message {newest} of a member that has sent {self.count}")
 
-    # -- who is there ----------------------------------------------------------------------------------------------
+    # -- membership ------------------------------------------------------------------------------------------------
 
     def trusted(self, processes: Iterable[str]) -> list[Effect]:
         """Take the output of the failure detector; protocols that use none ignore it.

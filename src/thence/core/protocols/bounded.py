@@ -3,12 +3,12 @@
 Invariant: as `epochs`, and a send that would be the (B + 1)-th of its epoch is deferred. Deferred sends leave,
 oldest first and at most B of them, when the next epoch begins; later sends queue behind them.
 
-Needs a fixed membership, and traffic that keeps coming back: **it can deadlock**. A process enters its next
-epoch only when it knows that every process knows of this one, and knowledge travels on messages alone. If all
-who must tell are deferred themselves, or silent, nothing moves again: with B = 1, `a!1>b b<a1 b!1>c c<b1
-c!1>b b<c1` leaves no process able to send (errata 23); two processes do it with B = 2. A larger B makes it
-rarer, not impossible. Drivers recognize it by quiescence: nothing is under way and `pending()` still
-explains a deferred send, naming the processes whose gossip it awaits.
+Needs a fixed membership, and traffic that keeps coming back: **it can deadlock**. A process enters its next epoch only
+when it knows that every process knows of this one, and knowledge travels on messages alone. If all processes with that
+knowledge are deferred themselves, or silent, no message is sent again: with B = 1, `a!1>b b<a1 b!1>c c<b1 c!1>b b<c1`
+leaves no process able to send (errata 23); two processes do it with B = 2. A larger B makes it rarer, not impossible.
+Drivers recognize it by quiescence: nothing is under way and `pending()` still explains a deferred send, naming the
+processes whose gossip it awaits.
 
 Gives causal order, waiting for causes only. Cost: 2n² timestamps of at most log2(3B + 1) bits and n counts of at most
 log2(2B + 1), whatever the length of the run: nothing on the wire grows.

@@ -23,7 +23,7 @@ from thence.errors import MisuseError
 
 
 class BSS(ClockMember):
-    """The vector of broadcasts: the delivered clock and one's own count are all of it."""
+    """The vector of broadcasts, made of the delivered clock and the process's own count."""
 
     name = "bss"
     code = 5
@@ -31,7 +31,7 @@ class BSS(ClockMember):
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
-        """Every broadcast the sender knew of, but for this destination's own."""
+        """Return all broadcasts that the sender knew of, except this destination's own."""
         return [(k, count) for k, count in enumerate(copy.stamp) if count and k != me]  # Need all that the sender knew
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:

@@ -115,7 +115,7 @@ class ECH(ClockMember):
 
     def _delivered(self, copy: Copy) -> list[Effect]:
         sender, address = copy.sender, copy.destinations
-        if sender == self.me:  # its own copy came back: R6.3 speaks of other processes
+        if sender == self.me:  # its own copy came back: R6.3 covers other processes only
             element = self.history.get(sender, {}).get(copy.count)
             if element is not None:
                 self.history[sender][copy.count] = (address, element[1] | self.bit)

@@ -59,8 +59,8 @@ class Deliver:
 class Hold:
     """The copy must wait for the causes in `waits_for`.
 
-    They are named when they are asked for: to name them costs more than the whole step of the protocol, and most
-    drivers ask `pending()` instead, when a person wants to know.
+    They are computed on demand: naming them costs more than the whole step of the protocol, and most
+    drivers use `pending()` instead, when a user asks.
     """
 
     __slots__ = ("_causes", "copy")

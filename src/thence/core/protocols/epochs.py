@@ -84,7 +84,7 @@ class Epochs(Gossip):
         return self.times.stamp(self.epoch, self.ticks)
 
     def _check(self, copy: Copy) -> None:
-        """Three values do not tell a future stamp from an old one: see docs/explanation/lying-peers.md."""
+        """Accept any epoch, since three values cannot distinguish future from old: docs/explanation/lying-peers.md."""
         if copy.stamp[0][copy.sender][copy.sender] == NULL:
             raise PeerError(f"the stamp of {self._name(copy)} has no time of its own; a send has one")
 

@@ -1,6 +1,6 @@
 """FIFO order only: messages of one sender to one destination in the order they were sent; nothing across senders.
 
-A baseline, and the second liar: on every network that reorders, the judge of causal order must catch it. Cost: one
+A baseline, and the second deliberate failure: on a network that reorders, the audit must find its violations. Cost: one
 number, the sender's previous message to that destination.
 """
 

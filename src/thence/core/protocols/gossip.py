@@ -80,7 +80,7 @@ class GossipReceiver(Receiver):
         """GOSSIP[me], without one's own clock"""
         self.deliv = [NULL] * self.size
         self.seen = [0] * self.size
-        """count of the latest message of each process delivered here: tells repeats, whatever its timestamp"""
+        """count of the latest message of each process delivered here: recognises repeats, whatever their timestamp"""
         self.got = [0] * self.size
         """number of messages of each process delivered here: names causes that have no count"""
         self.now = NULL
@@ -149,7 +149,7 @@ class GossipReceiver(Receiver):
         return [unmet for unmet in ahead if self._can_come(*unmet)] if self.abandoned else ahead
 
     def _ahead(self, copy: Copy) -> list[tuple[int, int]]:
-        """Return the same whether it can still come or not."""
+        """Return the same, including messages that can no longer come."""
         me, sent = self.me, copy.stamp[1]
         return [(r, row[me]) for r, row in enumerate(sent) if row[me] and self._awaits(copy, r)]
 
@@ -211,7 +211,7 @@ class GossipReceiver(Receiver):
         """Return held copies in order of arrival with their missing causes."""
         return [(copy, [self._cause(u) for u in self._unmet(copy)]) for copy in self.held.values()]
 
-    # Held copies say everything; keys and watches are worked out again.
+    # Keys and watches are computed again from the held copies.
 
     def dump(self, out: bytearray, size: int) -> None:
         super().dump(out, size)
@@ -225,7 +225,7 @@ class GossipReceiver(Receiver):
         for copy in copies:
             if (copy.sender, copy.count) in self._keys:
                 raise PeerError(f"snapshot holds back message {copy.id} twice")
-            # One who was lied to may hold a copy that waits for nothing; it goes with the next of its own sender.
+            # After a false stamp a held copy may wait for nothing; it is delivered with the next copy of its sender.
             self._hold(copy, self._unmet(copy) or [(copy.sender, NULL)])
 
     def freeze(self, rename: Rename) -> tuple[object, ...]:
@@ -308,7 +308,7 @@ class Gossip(Member):
         self.check_own(max(max(self.sent[self.me]), max(row[self.me] for row in self.gossip)))
 
     def _addressed(self, copy: Copy) -> int:
-        """Return whom a delivered message is recorded to have gone to: errata 24."""
+        """Return the recorded destinations of a delivered message: errata 24."""
         return copy.destinations
 
     @classmethod

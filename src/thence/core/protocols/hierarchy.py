@@ -1,4 +1,4 @@
-"""KS98 section 7.1, asymmetric organization, the other extreme: representatives run `ks`, all others ask them.
+"""KS98 section 7.1, asymmetric organization, the other extreme: representatives run `ks` and send for all others.
 
 Invariant: the processes are partitioned into zones; the first of each represents it. The process that sends asks its
 representative. That passes the message on to the destinations of its own zone and sends it, by the protocol *above*,
@@ -294,7 +294,7 @@ def _height(zone: Zone) -> int:
 
 
 def _represented(zone: Zone, levels: list[list[int]]) -> int:
-    """Note on its level whom the members of a zone ask; return that one."""
+    """Record, on its level, the representative of a zone's members; return it."""
     below = [each if isinstance(each, int) else _represented(each, levels) for each in zone]
     for place in below:
         levels[_height(zone) - 1][place] = below[0]

@@ -112,7 +112,7 @@ class PCBroadcast(ClockMember):
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
-        """Nothing: what arrives over safe links is ready."""
+        """Return no needs: every arrival over a safe link is ready."""
         return ()
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
@@ -184,7 +184,7 @@ class PCBroadcast(ClockMember):
         self.links |= 1 << copy.sender  # Send the buffer, then use the link
         return [Transmit(tuple(self._copy(message, copy.sender) for message in buffer))] if buffer else []
 
-    # -- what cannot be ----------------------------------------------------------------------------------------------
+    # -- impossible copies ------------------------------------------------------------------------------------------
 
     def _check(self, copy: Copy) -> None:
         if copy.kind == MESSAGE:
@@ -193,7 +193,7 @@ class PCBroadcast(ClockMember):
                 raise PeerError(f"message {self._name(copy)} is addressed to {found}; a broadcast goes to all others")
             self._check_turn(copy)
         elif copy.destinations.bit_count() != 1 or copy.destinations >> copy.sender & 1 or copy.sender == self.me:
-            raise PeerError(f"a {copy.kind} {self._name(copy)} came to {self.roster.name(self.me)}, which cannot be")
+            raise PeerError(f"a {copy.kind} {self._name(copy)} came to {self.roster.name(self.me)}: impossible")
         elif copy.kind == PONG and (copy.source != copy.sender or copy.destinations != self.bit):
             raise PeerError(f"{self.roster.name(copy.source)} delivered a pong that {self._name(copy)} would have to")
 

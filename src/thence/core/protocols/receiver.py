@@ -8,9 +8,10 @@ A protocol says only two things of a stamp: `needs(copy)`, the pairs (s, t), and
 count of messages, or a count per pair of processes). A copy whose number is not above delivered[sender] was delivered
 before: causal order implies that messages of one sender to one destination are delivered in the order of their numbers.
 
-Not so once a copy has gone without a cause: a message of a process that is there may have been known of only through
-that cause, and comes after later ones of its sender. From then on the latest `PASSED` numbers delivered of each sender
-are remembered (`passed`). What is not among them, and above the least of them, is not a repeat: it is delivered late.
+This no longer holds once a copy was delivered without a cause: a message of a live process may have been known only
+through that cause, and may come after later ones of its sender. From then on the latest `PASSED` numbers delivered of
+each sender are remembered (`passed`). What is not among them, and above the least of them, is not a repeat: it is
+delivered late.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class ClockReceiver(Receiver):
         self.delivered[copy.sender] = self._latest(copy.sender, number) if self.passed else number
         return copy.sender
 
-    # -- processes that are gone for good --------------------------------------------------------------------------
+    # -- abandoned processes ---------------------------------------------------------------------------------------
 
     def abandon(self, process: int) -> list[Effect]:
         """Make copies wait only for held messages of an abandoned process, and release those that no longer wait."""
@@ -199,7 +200,7 @@ class ClockReceiver(Receiver):
         super().join(roster)
         self.delivered.append(0)
 
-    # Held copies say everything; keys and watches are worked out again.
+    # Keys and watches are computed again from the held copies.
 
     def _value(self) -> tuple[list[int], int, list[Copy]]:
         return self.delivered, self.abandoned, [copy for copy, _ in self.held.values()]

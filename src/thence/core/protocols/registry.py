@@ -1,7 +1,7 @@
 """Registry of protocols: the requirements of each on its driver, and its guarantees.
 
-New here? `FOR_USE` below lists the six protocols that one would use, and when. All others exist to be compared with
-them: they reproduce the papers, or show what a promise costs.
+New here? `FOR_USE` below lists the six protocols for use, and when to use each. All others exist for comparison:
+they reproduce the papers, or show what a promise costs.
 
 To add a protocol: write its file, give it the next free wire number, and add its entry here.
 """
@@ -66,7 +66,7 @@ FOR_USE: dict[str, str] = {
     "ks-ft": "processes crash for good, and the others must not wait for them",
     "fifo": "order per sender is enough; it does not keep causal order",
 }
-"""The protocols one would use, each with when to use it. The others in `REGISTRY` exist to be compared with these."""
+"""The protocols for use, each with when to use it. The others in `REGISTRY` exist for comparison."""
 ACCEPTED_OPTIONS: dict[Shape, tuple[type, str]] = {
     INT: (int, "a whole number, at least 1,"),
     BOOL: (bool, "True or False"),
@@ -105,7 +105,7 @@ class ProtocolEntry:
 
     @property
     def use(self) -> str | None:
-        """When one would use it; None if it exists to be compared with."""
+        """When to use it; None if it exists for comparison."""
         return FOR_USE.get(self.name)
 
     @property
@@ -274,7 +274,7 @@ REGISTRY: dict[str, ProtocolEntry] = {
             cost="<= groups x n facts",
         ),
         ProtocolEntry(Fifo, "first in, first out per pair", "-", guarantee="fifo", cost="1"),
-        ProtocolEntry(Unordered, "a liar: delivers on arrival", "-", guarantee="none", cost="0"),
+        ProtocolEntry(Unordered, "no order: delivers on arrival", "-", guarantee="none", cost="0"),
     )
 }
 

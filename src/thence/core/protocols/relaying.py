@@ -57,7 +57,7 @@ class RelayingMember(ClockMember):
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
-        """The message that was passed on to here before."""
+        """Return the message that was forwarded to this process before."""
         return () if copy.stamp is None else (copy.stamp,)
 
     def _send(self, destinations: int, context: object, token: object) -> Sent:
@@ -75,7 +75,7 @@ class RelayingMember(ClockMember):
         raise NotImplementedError
 
     def _pass_on(self, message: MessageNumber, destinations: int, children: int) -> Iterator[Copy]:
-        """Pass a message on to processes of one's own, each copy after the one before."""
+        """Forward a message to processes that this one coordinates, each copy after the one before."""
         for d in positions(destinations & children):
             yield Copy(*message, destinations, self.me, d, self.latest[d], self.label)  # Name the copy before
             self.latest[d] = message

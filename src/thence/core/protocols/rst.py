@@ -46,12 +46,12 @@ class RST(ClockMember):
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:
-        """For every k: DELIV[k] >= SENT_M[k][me]."""
+        """Return the needs: for every k, DELIV[k] >= SENT_M[k][me]."""
         return [(k, row[me]) for k, row in enumerate(copy.stamp) if me < len(row) and row[me]]
 
     @staticmethod
     def gives(copy: Copy, me: int) -> int:
-        """The message is the next one of its sender to this destination."""
+        """Return the message's number among its sender's messages to this destination."""
         row = copy.stamp[copy.sender]
         return (row[me] if me < len(row) else 0) + 1
 

@@ -72,7 +72,7 @@ class TimeReceiver(Receiver):
         return effects
 
     def _next(self) -> Copy | None:
-        """Take the first held copy that can go."""
+        """Remove and return the first held copy that can be delivered."""
         ready = next((other for other in self.held if not self._unmet(other)), None)
         if ready is not None:
             self.held.remove(ready)

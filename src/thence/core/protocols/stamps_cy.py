@@ -2,7 +2,7 @@
 # wraparound: positions and lengths are never negative. Bounds checks stay on: these are bytes of other processes.
 # initializedcheck: no view is used before it is set.
 # mypy: disable-error-code="valid-type,misc,no-redef,type-arg,arg-type,assignment,index"
-"""Reads from the bytes of stamps what the delivery rule needs, without making copies or dependency logs.
+"""Reads the needs of the delivery rule from the bytes of stamps, without making copies or dependency logs.
 
 *Invariant.* For every byte string, either the answer equals `decode` of `thence.core.protocols.wire` followed by the
 protocol's `needs` and `gives`, or the row is left for those to judge: what they refuse, a stamp with a label,

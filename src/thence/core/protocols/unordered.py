@@ -1,4 +1,4 @@
-"""No order at all: deliver on arrival. A liar that every judge must catch on every network that reorders."""
+"""No order at all: deliver on arrival. A deliberate failure that every check must find on a network that reorders."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def first_unmet(needs: list, delivered: list) -> Any:
 
 @cython.ccall
 def watch(watches: dict, need: tuple, ticket: Any) -> object:
-    """Let what is held under a ticket watch a need."""
+    """Let a held copy, named by its ticket, watch a need."""
     heappush(watches.setdefault(need[0], []), (need[1], ticket))
     return None
 

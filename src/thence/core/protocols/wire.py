@@ -1,7 +1,7 @@
 """The wire: the stamp of a copy as bytes, and a copy inside a snapshot or a state.
 
 Invariant. A stamp is version, protocol, roster hash, kind and label, sender, count, destinations, control information.
-Bytes that decode encode back to themselves, and whatever else arrives is a `PeerError` that says what was found. A
+Bytes that decode encode back to themselves; all other bytes raise a `PeerError` that says what was found. A
 stamp does not say which process delivered it: for a message that does not matter, for a protocol message (an OK, a
 relay) it is half of the meaning, so `decode` wants the `source` of every copy that is not a message.
 

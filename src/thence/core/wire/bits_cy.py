@@ -57,7 +57,7 @@ def length_of(value: cython.ulonglong) -> cython.int:
 @cython.exceptval(check=False)
 @cython.boundscheck(False)
 def _length(value: cython.ulonglong) -> cython.int:
-    """Be the same, for this module: other ones cannot have it put into their own code."""
+    """Return the same; a copy for this module, where the compiler can inline it."""
     found: cython.int = 0
     while value > 255:
         value >>= 8
@@ -316,7 +316,7 @@ class BitReader:
 
     @cython.cfunc
     def close(self) -> object:
-        """Go back to the first byte that was not needed; the rest of the last one is zeros."""
+        """Return to the first unused byte; the unused bits of the last byte must be zeros."""
         self.reader.at -= self.fill // 8
         if self.kept & ((cython.cast(cython.ulonglong, 1) << self.fill % 8) - 1):
             raise PeerError(f"bits follow the dependency log before byte {self.reader.at}")

@@ -39,11 +39,11 @@ class Shape:
         raise NotImplementedError
 
     def fork(self, value: Value) -> Value:
-        """Return a copy that can change alone; immutable values return themselves."""
+        """Return an independent copy; immutable values return themselves."""
         return value
 
     def in_bits(self) -> Shape:
-        """Return the shape of the same values in wire version 2; what has no other form there is its own."""
+        """Return the shape of the same values in wire version 2, or itself if the form is the same."""
         return self
 
 
@@ -64,7 +64,7 @@ class _Bool(_Int):
 
 
 class _Added(Shape):
-    """A yes or no that older bytes do not have: nothing is no, the byte 2 is yes. A flag must follow: it is 0 or 1."""
+    """A boolean that older bytes lack: absent means no, the byte 2 means yes. A flag, 0 or 1, must follow."""
 
     def write(self, value: Value, out: bytearray, size: int) -> None:
         if value:

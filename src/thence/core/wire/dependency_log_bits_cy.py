@@ -166,7 +166,7 @@ def _last(log: Log, first: cython.Py_ssize_t) -> cython.Py_ssize_t:
 
 @cython.ccall
 def read_log_bits(reader: Reader) -> Log:
-    """Read what `write_log` wrote, or say what is wrong with it."""
+    """Read what `write_log` wrote; raise `PeerError` for invalid bytes."""
     size: cython.Py_ssize_t = reader.size
     width: cython.Py_ssize_t = width_of(size)
     bits: BitReader = BitReader(reader)

@@ -221,7 +221,7 @@ class Log:
     def beyond(
         self, me: cython.longlong, sent: cython.longlong, sender: cython.longlong, count: cython.longlong
     ) -> cython.bint:
-        """Return whether it names what a process has not sent: `me` beyond its count, `sender` from a count on."""
+        """Return whether it names messages not sent yet: of `me` beyond its count, of `sender` from a count on."""
         return self.newest(me) > sent or self.newest(sender) >= count
 
     @cython.ccall

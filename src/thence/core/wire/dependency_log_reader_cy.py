@@ -44,7 +44,7 @@ def _grown(log: Log) -> Log:
 
 @cython.ccall
 def read_log(reader: Reader) -> Log:
-    """Read what `write` wrote, or say what is wrong with it."""
+    """Read what `write` wrote; raise `PeerError` for invalid bytes."""
     width: cython.Py_ssize_t = width_of(reader.size)
     return _read(reader, blank((reader.end - reader.at) // (2 + width), width), -1, None, None)
 

@@ -169,7 +169,7 @@ class Reader:
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def length(self) -> cython.longlong:
-        """Take a count of things of at least one byte each; it cannot exceed what is left."""
+        """Read a count of items of at least one byte each; it cannot exceed the bytes left."""
         count: cython.longlong = self.varint()
         if count > self.end - self.at:
             raise PeerError(f"{count} items announced at byte {self.at}, {self.end - self.at} bytes are left")
@@ -221,7 +221,7 @@ class Reader:
 
     @cython.ccall
     def done(self) -> object:
-        """Insist that nothing is left."""
+        """Raise an error if bytes are left."""
         if self.at != self.end:
             raise PeerError(f"{self.end - self.at} bytes too many after byte {self.at}")
         return None

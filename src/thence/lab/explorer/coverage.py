@@ -27,7 +27,7 @@ class Coverage:
     properties: tuple[str, ...]
     reduced: bool
     complete: bool = True
-    """False: the time ran out, or it stopped at a failure"""
+    """False if the time ran out, or it stopped at a failure"""
     stopped: str = ""
     states: int = 0
     executions: int = 0

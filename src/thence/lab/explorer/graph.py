@@ -3,7 +3,7 @@
 Invariant: nodes are systems under the names of their processes, so that every path is an execution that can be made by
 hand (`stepping.py`); an edge is a step that leads from one to the other. A node is marked with what the step to it
 broke, which leads no further, or with what is broken if nothing more is sent there: a system with nothing in flight is
-judged as the explorer judges it at rest. A graph of more than `MOST_STATES` nodes is of no help, and is refused.
+judged as the explorer judges it at rest. A graph of more than `MOST_STATES` nodes cannot be read, and is rejected.
 """
 
 from __future__ import annotations

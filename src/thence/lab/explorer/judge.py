@@ -1,4 +1,4 @@
-"""Each property, judged where it can first fail: at a delivery, a send, a reception, or when nothing more happens."""
+"""Properties, each judged where it can first fail: at a delivery, a send, a reception, or at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The moves of a setting: what can happen in a system, and what it leads to, judged as it happens."""
+"""The moves of a setting: the possible steps of a system and their results, judged as they happen."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Moves:
         nodes = tuple(self._move(node, "trust", output)[0] for node, output in zip(root.nodes, trust, strict=True))
         return root._replace(nodes=nodes, trust=trust)
 
-    # -- what can happen -------------------------------------------------------------------------------------------
+    # -- possible steps --------------------------------------------------------------------------------------------
 
     def receivable(self, system: System, process: int) -> list[tuple[CopyName, Flying]]:
         """Return the copies that a process can receive next, equal copies once."""
@@ -297,7 +297,7 @@ class Moves:
         return Move(after, barrier, problem, effects)
 
     def _is_spent(self, node: Node, flying: Flying) -> bool:
-        key = (id(node), id(flying))  # both are kept for good, so no other gets their ids
+        key = (id(node), id(flying))  # both are kept for good, so their ids are not reused
         found = self._spent.get(key)
         if found is None:
             found = self._spent[key] = node.member is not None and node.member.spent(flying.copy)

@@ -1,4 +1,4 @@
-"""Random executions with crashes, judged by definition: what cannot be tried exhaustively is tried often.
+"""Random executions with crashes, judged by definition, for systems too large for an exhaustive search.
 
 Invariant: an execution is a function of the setting and the seed. Who is faulty is drawn first; crashes happen at
 drawn steps and lose a drawn subset of copies (`core/model/faults.py`); each process's failure detector speaks at

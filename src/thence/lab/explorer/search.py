@@ -1,4 +1,4 @@
-"""Visit every distinguishable execution of a setting.
+"""Visits every distinguishable execution of a setting.
 
 Invariant: the reduced search visits, for every execution of the setting, an execution with the same local
 histories: the same steps in the same order at each process. Both are judged alike,
@@ -73,7 +73,7 @@ class Options(TypedDict, total=False):
 
 
 class _Stop(Exception):
-    """Enough seen."""
+    """The exploration stops early."""
 
 
 class _Emitted(Exception):

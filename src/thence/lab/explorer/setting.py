@@ -56,7 +56,7 @@ DESTINATIONS = ("unicast", "any", "broadcast")
 
 
 class CopyName(NamedTuple):
-    """Which copy in flight to a process: of this message, from that process, the nth (from 0) that looks so."""
+    """A copy in flight to a process: of this message, from that process, the nth (from 0) of equal ones."""
 
     source: int
     sender: int
@@ -112,7 +112,7 @@ class Setting:
     `any`: all processes at first, then at any times any legal sets, `changes` of them at each process
     """
     changes: int = 1
-    """how often the detector `any` changes its mind at each process, before it must become complete"""
+    """how often the detector `any` changes its output at each process, before it must become complete"""
     groups: str = ""
     options: Row = field(default_factory=dict)
     variant: Variant | None = None
@@ -227,7 +227,7 @@ class Setting:
         links = [getattr(self.member(p), "links", 0) for p in identity] if "overlay" in self.entry.needs else []
 
         def kept(perm: Perm) -> bool:
-            """Groups stay groups, and their first processes, by which members name them; so do coordinators, links."""
+            """Return whether a renaming keeps groups and their first processes, coordinators and links."""
             moved = {sum(1 << perm[p] for p in positions(g)): perm[next(positions(g))] for g in groups}
             alike = moved.keys() == groups and all(next(positions(g)) == first for g, first in moved.items())
             alike = alike and all(rename_mask(mask, perm) == links[perm[p]] for p, mask in enumerate(links))
@@ -239,6 +239,6 @@ class Setting:
 
 
 def _levels(member: Member | None) -> list[list[int]]:
-    """Return whom each process asks to send, at each level of a hierarchy."""
+    """Return the coordinator of each process, at each level of a hierarchy."""
     over = getattr(member, "over", None)
     return [] if over is None else [over, *_levels(getattr(member, "upper", None))]

@@ -24,7 +24,7 @@ from thence.core.model.plain import Row
 from thence.core.protocols.base import Member
 
 Tracer = Callable[[FrameType, str, object], "Tracer | None"]
-"""What Python calls at each line of a frame; it returns what is called at the next."""
+"""Python's trace function: called at each line of a frame, returns the function for the next."""
 Functions = dict[int, ast.FunctionDef]
 """The functions of a file by their first lines."""
 

@@ -141,7 +141,7 @@ class Stepper:
         return ""
 
     def broken(self) -> Problem | None:
-        """Return what is broken, or would be if no process sent anything any more; a replay is judged so too."""
+        """Return the broken property, now or if no process sent any more, as a replay is judged."""
         quiet = not self.system.flight and self.moves.settled(self.system)
         return self.moves.stuck(self.system) if self.problem is None and quiet else self.problem
 

@@ -68,7 +68,7 @@ class Replay:
 
 
 class Impossible(Exception):
-    """A step that cannot be taken where it stands."""
+    """A step that is not possible at its place."""
 
 
 def replay(setting: Setting, start: Start, steps: tuple[Step, ...], properties: frozenset[str]) -> Replay:
@@ -96,7 +96,7 @@ def replay(setting: Setting, start: Start, steps: tuple[Step, ...], properties: 
 
 def _path(result: Replay, violation: Violation) -> list[PathStep] | None:
     """Return the causal path that proves a violation."""
-    from thence.tables.judge.proof_path import path  # arrays, which exploring has no need of
+    from thence.tables.judge.proof_path import path  # loads numpy, which exploring does not need
 
     return path(result.events, violation)
 

@@ -1,4 +1,4 @@
-"""Is a recorded execution a behaviour of the specification? Writes the trace for TLC and reads its verdict."""
+"""Checks whether a recorded execution is a behaviour of the specification: writes it for TLC and reads the verdict."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def tlc_jar() -> Path:
 
 
 def _tried(fetch: object, target: Path) -> str | None:
-    """Fetch unless it is there already; return why it could not be."""
+    """Fetch the archive unless it is there; return the reason of a failure."""
     if target.is_file():
         return None
     assert callable(fetch)

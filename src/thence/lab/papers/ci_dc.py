@@ -66,7 +66,7 @@ def lines(data: DataSets, measure: str, mode: str, network: Row = NETWORKS[0]) -
 
 
 def _everywhere(judge: NetworkJudge) -> Callable[[DataSets], ClaimJudgement]:
-    """Ask for each network by itself, and answer what all of those answer in which it was measured."""
+    """Judge each measured network by itself; return the answer that all share, else None."""
 
     def judged(data: DataSets) -> ClaimJudgement:
         first, text = judge(data, NETWORKS[0])

@@ -64,7 +64,7 @@ class Claim:
 
 
 def found(answers: Iterable[ClaimAnswer], ours: str) -> ClaimJudgement:
-    """Join answers: all yes is reproduced, one no differs, anything else is not determinable."""
+    """Combine answers: all yes means reproduced, one no means differs, anything else is not determinable."""
     given = list(answers)
     if False in given:
         return ClaimJudgement("differs", ours)
@@ -95,12 +95,12 @@ def near(value: Estimate, target: float, share: float) -> ClaimAnswer:
 
 
 def every(answers: Sequence[ClaimAnswer]) -> ClaimAnswer:
-    """Answer for one choice of what is open: no if one says no, yes if all say yes."""
+    """Combine the answers for one choice of what is open: no if one is no, yes if all are yes."""
     return False if False in answers else None if None in answers or not answers else True
 
 
 def several(answers: Sequence[ClaimAnswer]) -> ClaimAnswer:
-    """Answer for something open: yes or no if every choice says so, else None."""
+    """Combine the answers of all choices of what is open: yes or no if they agree, else None."""
     return answers[0] if answers and len(set(answers)) == 1 else None
 
 

@@ -33,7 +33,7 @@ class Scale:
     seed: int = 1
 
     def pick(self, quick: T, default: T, full: T) -> T:
-        """Return what this level takes."""
+        """Return the value for this level."""
         return {"quick": quick, "default": default, "full": full}[self.level]
 
     def sizes(self, known: LevelSizes) -> list[int]:
@@ -56,7 +56,7 @@ def nothing_else(scale: Scale) -> dict[str, DataRows]:
 
 
 class Drawing(Protocol):
-    """What a paper's plots are drawn with; `show.plots` is passed in by the caller, which alone loads matplotlib."""
+    """The drawing functions for a paper's plots; the caller passes in `show.plots`, which loads matplotlib."""
 
     COLORS: Sequence[str]
     GREY: str

@@ -1,4 +1,4 @@
-"""Ways to do without what A_fifo and the repair of A_causal cost, found wanting; for tests and the explorer only.
+"""Cheaper designs than A_fifo and the repair of A_causal, each with a failure or drawback; for tests and the explorer.
 
 Piggybacking instead of holding back. `a-causal-carry-own`: a send leaves at once and carries the sender's own
 messages that are not secured; the process that receives them hands them on. It fails with two crashes: what was handed

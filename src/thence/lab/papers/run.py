@@ -1,4 +1,4 @@
-"""Reproduce papers: run what is wanted and judge every claim; `show.reproduced` writes the page.
+"""Reproduces papers: runs the measurements and judges every claim; `show.reproduced` writes the page.
 
 Invariant: the rows depend on the scale, its seed and the version of thence alone, not on who ran the simulations.
 """
@@ -30,7 +30,7 @@ During = Callable[[str], AbstractContextManager[object]]
 
 @dataclass(slots=True)
 class Reproduced:
-    """A paper with its rows and what became of its claims."""
+    """A paper with its rows and the verdicts on its claims."""
 
     paper: Paper
     data: DataSets
@@ -74,7 +74,7 @@ def _problem(row: Row) -> str:
 
 
 def _measured(paper: Paper, scale: Scale, folder: Path) -> dict[str, DataRows]:
-    """Measure what is not simulated, or take it from the folder; the same either way, so it passes through JSON."""
+    """Measure what is not simulated, or read it from the folder; both pass through JSON, so that the rows are equal."""
     key = {"version": __version__, "level": scale.level, "processes": list(scale.processes), "seed": scale.seed}
     kept = folder / "measured.json"
     if kept.exists():
@@ -88,7 +88,7 @@ def _measured(paper: Paper, scale: Scale, folder: Path) -> dict[str, DataRows]:
 
 
 def count_verdicts(made: Sequence[Reproduced]) -> ResultTable:
-    """Return how many claims of each paper came out how."""
+    """Return the number of claims of each paper with each verdict."""
     rows: list[tuple[Cell, ...]] = [
         (each.paper.title, *(sum(f.verdict == verdict for _, f in each.findings) for verdict in CLAIM_VERDICTS))
         for each in made if each.findings

@@ -1,8 +1,9 @@
-"""A day of the shop as a trace, and what its ledger received as arrivals.
+"""A day of the shop as a trace, and the arrivals of its ledger.
 
-`web` takes orders and tells `billing` and the `ledger`; `billing` takes the money and tells the `depot` and the ledger;
-the depot ships and tells the ledger. Every program delivers on arrival, and the network delays each copy by one second
-on average, so that a payment can reach the ledger before its order. One copy of an order to the ledger is lost.
+`web` takes orders and notifies `billing` and the `ledger`; `billing` takes the money and notifies the `depot` and the
+ledger; the depot ships and notifies the ledger. Every program delivers on arrival, and the network delays each copy by
+one second on average, so that a payment can reach the ledger before its order. One copy of an order to the ledger is
+lost.
 
 Invariant: the events of one customer are one causal order (`label`). Orders of one customer are further apart than any
 delay that occurs, so that only what follows from one order can overtake.
@@ -23,7 +24,7 @@ PER_SECOND = 50
 SHOP_SCHEMA = pa.schema(list(arrow_schema(nullable=True))[:9])
 """the columns of the trace table up to `time`"""
 CAUSE = {"payment": "order", "shipment": "payment"}
-"""what follows from what, as the first word of a message's id"""
+"""kinds of messages, each caused by the one before, as the first word of a message's id"""
 EventRow = tuple[str, str, int, str, str, list[str] | None, str, int, float]
 
 

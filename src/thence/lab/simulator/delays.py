@@ -34,7 +34,7 @@ LARGEST_SIGMA = 10.0
 
 
 def compile_delay(spec: str, roster: Roster, rng: Random) -> Travel:
-    """Return when a copy arrives as a function of when it sets out, or say what is wrong with the text."""
+    """Return a function from a copy's send time to its arrival time; raise an error for an invalid text."""
     first, *rest = (part.strip() for part in spec.split(";"))
     common = _policy(first, roster, rng)
     if not rest:

@@ -26,7 +26,7 @@ NAMED = ("uniform", "unicast", "broadcast")
 
 
 def parse_fanout(text: str, size: int, *, to_self: bool = False, what: str = "processes") -> int | str:
-    """Return the fixed number of destinations, or `uniform`; say what is wrong otherwise."""
+    """Return the fixed number of destinations, or `uniform`; raise an error for an invalid text."""
     most = size if to_self else size - 1
     if most < 1:
         raise MisuseError("1 process has no other to send to; take at least 2 processes, or --self")

@@ -39,7 +39,7 @@ class Partition:
 
 
 def parse_partition(text: str, roster: Roster) -> Partition:
-    """Read a partition, or say what would be accepted."""
+    """Read a partition; raise an error that names the accepted form."""
     found = _PARTITION.fullmatch(text.strip())
     if found is None:
         raise MisuseError(f"partition {text!r} is not FROM-TO:SIDE|SIDE; 1.5-4:abc|de is accepted")

@@ -32,7 +32,7 @@ class RunOutcome:
     """protocol messages and relays handed to the network, by kind"""
     crashed: list[str] = field(default_factory=list)
     stuck: list[tuple[str, Pending]] = field(default_factory=list)
-    """what living processes still hold at the end: (process, explanation)"""
+    """what the live processes still hold at the end: (process, explanation)"""
 
     @property
     def deadlock(self) -> bool:

@@ -109,7 +109,7 @@ class RunRecorder(Recorder, Observer):
         return tuple((name_of(names[message.sender], message.count, label), members(mask)) for message, mask in found)
 
     def write(self, path: Path | str) -> int:
-        """Write the trace; the name's end says the format: .jsonl, .jsonl.gz or .parquet. Return the number of rows."""
+        """Write the trace as .jsonl, .jsonl.gz or .parquet, by the suffix of the name; return the number of rows."""
         path = Path(path)
         if format_of(path) == "parquet":
             from thence.tables.files.parquet import write_parquet
@@ -179,7 +179,7 @@ class ArrivalRecorder(Observer):
 
 
 def format_of(path: Path) -> str:
-    """Return the format that the end of a name says, `jsonl` or `parquet`, or say which ends there are."""
+    """Return the format of a file by its suffix, `jsonl` or `parquet`; raise an error that lists the suffixes."""
     found = by_name(path)
     if found not in ("jsonl", "parquet") or path.suffix == ".zst" or (found == "parquet" and path.suffix == ".gz"):
         raise MisuseError(f"{path.name} ends in none of .jsonl, .jsonl.gz and .parquet, which say the format")

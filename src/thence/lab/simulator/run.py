@@ -1,4 +1,4 @@
-"""One call for one run: simulate a scenario, and get what was asked for."""
+"""Simulates a scenario in one call, with the records and measures that are asked for."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Scenario:
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """Whom each process can send to, where the protocol runs on a topology; () where that is every process."""
+        """The processes that each process can send to, on a topology; () if that is every process."""
         text = dict(self.options).get("separators", "")
         if "topology" not in self.entry.needs or not text:
             return ()
@@ -151,7 +151,7 @@ class Scenario:
         )
 
     def check(self) -> ProtocolEntry:
-        """Refuse what cannot be run, saying why; return the registry's entry of the protocol."""
+        """Reject a scenario that cannot be run, with the reason; return the registry's entry of the protocol."""
         _check_numbers(self)
         entry = self.entry
         workload = self.traffic(Streams(self.seed))

@@ -147,7 +147,7 @@ def compile_workload(
     groups: tuple[int, ...] = (),
     reach: tuple[int, ...] = (),
 ) -> Workload:
-    """Return a workload, or say what is wrong with the texts.
+    """Return a workload; raise an error for invalid texts.
 
     With `groups`, disjoint ones that a protocol knows, messages address whole groups, and a fan-out counts groups. With
     `reach`, whom each process can send to, no process sends to any other, and a fan-out counts neighbours.

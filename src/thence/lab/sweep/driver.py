@@ -148,7 +148,7 @@ def places(works: Sequence[float], cores: int) -> list[int]:
 
 
 def _running(store: ResultStore, how: Row) -> Callable[[Batches], Batches]:
-    """Return what a task does: run its scenarios one after the other and say how each went."""
+    """Return the function of a task, which runs its scenarios one after the other and reports each result."""
 
     def work(batches: Batches) -> Batches:
         if not gc.get_freeze_count():  # PySpark collects after each task: what is loaded need not be looked at again
@@ -176,7 +176,7 @@ class _Work:
             done = self.store.finished()
             dead = set(self.store.names("running")) & {each.id for each in left} - done
             if problem is not None and not dead and all(each.id not in done for each in left):
-                raise problem  # nothing was run at all: this is not a scenario's fault
+                raise problem  # no scenario was run: the error is not a scenario's fault
             for each in [each for each in left if each.id in dead]:
                 self._alone(each)
             done = self.store.finished()
@@ -208,7 +208,7 @@ class _Work:
 
 
 class _Watch:
-    """Tells how far a sweep is, from the results that are there."""
+    """Reports the progress of a sweep, from its results on disk."""
 
     def __init__(self, store: ResultStore, ids: set[str], before: int, progress: SweepProgress | None) -> None:
         self.store, self.ids, self.before, self.progress = store, ids, before, progress

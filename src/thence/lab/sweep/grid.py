@@ -199,7 +199,7 @@ def _planned(scenario: Scenario, line: int) -> Planned:
 
 
 def work(scenario: Scenario) -> float:
-    """Guess the microseconds a scenario takes: good enough to begin with the longest."""
+    """Estimate the microseconds of a scenario, so that the longest can start first."""
     n, fanout = scenario.processes, scenario.fanout or "uniform"
     copies = {"unicast": 1.0, "broadcast": n - 1.0, "uniform": n / 2}.get(fanout)
     if copies is None:

@@ -21,8 +21,9 @@ paper's text leaves open when that is so; each of these is needed, and tests sho
 
 Witnesses (`with_witnesses`): a separator of f + 1 members outlives f failures, so that (iv) never comes.
 
-Who fails is final and keeps its name and place. What it sent still arrives (Assumption 1 of the paper). All processes
-learn of failures and joins at once: agreement about membership is the driver's business, one change after the other.
+A failure is final, and a failed process keeps its name and place. What it sent still arrives (Assumption 1 of the
+paper). All processes learn of failures and joins at once: agreement about membership is the driver's business, one
+change after the other.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class TopologyMembership:
         return Separator(members, forward, backward)
 
     def owed(self, join: JoinResult) -> list[str]:
-        """List what must be delivered before a join may take over histories; empty if all that failed can be read."""
+        """List the messages to deliver before a join may take over histories; empty if all of these can be read."""
         if self.stable:
             return []
         found: dict[str, None] = {}

@@ -129,7 +129,7 @@ class Routes:
         return list(parts.values())
 
     def addressed(self, here: str, near: str) -> frozenset[str]:
-        """Return whom a hop from `here` to `near` is addressed to: `near`, and its witnesses among the linked."""
+        """Return the addressees of a hop from `here` to `near`: `near`, and its witnesses among the linked."""
         if near == here:
             return frozenset({here})
         return frozenset(w for w in self.witnesses.get(near, ()) if self.graph.has_edge(here, w)) | {near}

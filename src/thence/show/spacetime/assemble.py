@@ -37,7 +37,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", r
 
 
 def source(name: str) -> str:
-    """Return one of the files beside this one."""
+    """Return the text of a file in this folder."""
     return (files("thence.show.spacetime") / name).read_text(encoding="utf-8")
 
 
@@ -58,7 +58,7 @@ def spacetime_page(
 ) -> str:
     """Return the page of some scenes.
 
-    `lead` is a sentence under the title, `notes` say what the page does not show, and `start` is what it shows at
+    `lead` is a sentence under the title, `notes` list what the page leaves out, and `start` is what it shows at
     first, written like the fragment of its address: `finding=1`. `violations`: how many the whole trace has, if the
     scenes do not hold all of them.
     """

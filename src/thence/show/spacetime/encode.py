@@ -48,7 +48,7 @@ def natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 class Numbering(dict[str, int]):
-    """Gives each text that is asked for the next number."""
+    """Assigns numbers to texts, in order of first use."""
 
     def __missing__(self, text: str) -> int:
         self[text] = number = len(self)
@@ -161,7 +161,7 @@ class _EncodedRun:
         ]
 
     def _pairs(self) -> list[int]:
-        """Return for each arrival its delivery and the other way round; between the two the copy is held."""
+        """Return the delivery of each arrival and the arrival of each delivery; the copy is held between the two."""
         pairs = [-1] * len(self.scene.events)
         for copy, arrived in self.arrivals.items():
             for one, two in zip(arrived, self.deliveries.get(copy, ()), strict=False):
@@ -170,7 +170,7 @@ class _EncodedRun:
         return pairs
 
     def _recorded(self, events: Sequence[Event]) -> dict[str, Sequence[int] | Sequence[float]]:
-        """Return what is optional in a trace, where this one has it."""
+        """Return the optional columns that this trace has."""
         found: dict[str, Sequence[int] | Sequence[float]] = {}
         if any(e.time is not None for e in events):
             found["time"] = [float("nan") if e.time is None else e.time for e in events]
@@ -218,7 +218,7 @@ class _EncodedRun:
         }
 
     def _finding(self, finding: Finding) -> JsonObject:
-        """Return a finding with the numbers of the events it speaks of; -1 where the scene has none."""
+        """Return a finding with the numbers of its events; -1 for events outside the scene."""
         path = [self.place.get((step.process, step.index), -1) for step in finding.path or ()]
         rows = [self.place.get(row, -1) for row in finding.rows]
         made: JsonObject = {

@@ -72,7 +72,7 @@ def findings_of(audit: Audited, *, paths: int = 100, wanted: int | None = None) 
 
 
 def record_findings(records: RecordAudit | None) -> Numbered:
-    """Return what is said of spans, events and changes: spans before their parents, and causes that never came."""
+    """Return the findings about spans, events and changes: spans before their parents, and causes that never came."""
     if records is None:
         return []
     early: Numbered = [
@@ -97,7 +97,7 @@ def _aside(row: AuditRow) -> tuple[str | None, Finding]:
 
 
 def findings_by_run(findings: Numbered) -> tuple[dict[str, Sequence[Finding]], list[Finding]]:
-    """Return findings by run, and those whose run is not known."""
+    """Return findings by run, and findings whose run is unknown."""
     runs: dict[str, list[Finding]] = defaultdict(list)
     nowhere = []
     for run, finding in findings:

@@ -32,7 +32,7 @@ DrawnOrigins = Mapping[str, Mapping[RowId, Origin]]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Rows to be shown, what an audit says of them, and where they were read."""
+    """Rows to show, with the audit's findings about them and the places they were read from."""
 
     events: Sequence[Event]
     findings: Numbered
@@ -62,7 +62,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A page: what its file's name ends in, and its text."""
+    """A page: the suffix of its file name, and its text."""
 
     suffix: str
     html: str
@@ -76,7 +76,7 @@ def one_page(
     first: Finding | None = None,
     most: int = PAGE_EVENTS,
 ) -> str:
-    """Return one page of a trace or of a cut of it: of at most `most` events; `first` is what it lights at first."""
+    """Return one page of a trace or of a cut of it: of at most `most` events; `first` is the finding shown first."""
     rows = recorded.events if cut is None else excerpt_rows(recorded.events, cut)
     if not rows:
         raise MisuseError(
@@ -144,7 +144,7 @@ def violation_page(recorded: Recorded, number: int) -> str:
 
 
 def all_pages(recorded: Recorded, name: str, *, most: int = PAGE_EVENTS) -> Iterator[Made]:
-    """Yield the page of a whole trace, or of a larger one its excerpts and, last, their index."""
+    """Yield the page of a trace; for a large trace, pages of excerpts and then their index."""
     if recorded.total <= most:
         yield Made("", one_page(recorded))
         return
@@ -164,7 +164,7 @@ def all_pages(recorded: Recorded, name: str, *, most: int = PAGE_EVENTS) -> Iter
         by_order.append((f"run {cut.run}, order {cut.orders[0]} to {cut.orders[1]}", f"{name}{made.suffix}.html"))
     rest = [("violations", len(violations), "--violation K"), ("parts", len(cuts), "--order FROM:TO")]
     more = [f"{count - EXCERPTS} more {what}: thence show ... {how}" for what, count, how in rest if count > EXCERPTS]
-    why = f"{recorded.total} events are too many for one picture, which takes {most}; these are excerpts of it."
+    why = f"{recorded.total} events are too many for one page, which takes {most}; these are excerpts."
     yield Made("", index_page(recorded, why, by_violation, by_order, more))
 
 
@@ -180,8 +180,8 @@ def index_page(
         "Other excerpts: thence show ... --violation K, --message M, --time FROM:TO, --order FROM:TO, --processes a,b."
     )
     sections = [
-        Section("Slices around violations", [Links(by_violation)] if by_violation else [Paragraph("No violation.")]),
-        *([Section("Slices of the order", [Links(by_order)])] if by_order else []),
+        Section("Excerpts around violations", [Links(by_violation)] if by_violation else [Paragraph("No violation.")]),
+        *([Section("Excerpts by order", [Links(by_order)])] if by_order else []),
         Section("More", [Paragraph(text) for text in (*more, other)]),
     ]
     return plain_page(legible(recorded.title), sections, lead=lead)

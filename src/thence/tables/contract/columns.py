@@ -18,28 +18,28 @@ from thence.errors import Argument, MisuseError
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, its type as Spark SQL writes it, whether every row must have it, what it means."""
+    """A column: name, type in Spark SQL's notation, whether it is required, meaning."""
 
     name: str
     type: str
     required: bool
     meaning: str
     called: str | None = None
-    """What the caller's files call it, if that is another name; empty: they have no such column."""
+    """The caller's name for it, if it differs; empty: the caller has no such column."""
     named: bool = False
-    """Text: an empty one is not a value."""
+    """Text: the empty text counts as missing."""
     among: frozenset[str] = frozenset()
-    """Text: the values there are, if they are few."""
+    """Text: the allowed values, if they are limited."""
     least: int | None = None
     """Numbers: the least value."""
     below: str = ""
-    """Numbers: what is said of a value below the least."""
+    """Numbers: the reason given for a value below the least."""
     words: tuple[tuple[str, str], ...] = ()
-    """Text: values that the caller's files write in another word, each with ours."""
+    """Text: the caller's values, each with its value in the contract."""
 
     @property
     def theirs(self) -> str:
-        """Return what the caller's files call it."""
+        """Return the caller's name for it."""
         return self.name if self.called is None else self.called
 
 
@@ -77,7 +77,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "message": ("send", "receive", "deliver"),
     "destinations": ("send",),
 }
-"""Columns that only some kinds of rows must have, and which."""
+"""Columns that are required in some kinds of rows only, with these kinds."""
 
 _REQUIRED = frozenset(column.name for column in EVENT_COLUMNS if column.required)
 
@@ -86,7 +86,7 @@ PLACE_COLUMNS: tuple[Column, ...] = (
     Column("line", "long", False, "its line there, from 1 (in Parquet its row); null: the file as a whole"),
     Column("reason", "string", False, "why the row is not an event; null where it is one"),
 )
-"""What a reader adds to the columns of an event: where a row stood, and why it cannot be used."""
+"""Columns that a reader adds to those of an event: where the row was read, and why it is unusable."""
 
 
 def event_columns(*names: str) -> tuple[Column, ...]:
@@ -101,7 +101,7 @@ REPLAYED_COLUMNS = (*JUDGED_COLUMNS, *event_columns("time"))
 """What a replay through a protocol reads."""
 
 By = Literal["stamp", "clock", "depends_on"]
-"""What an arrival says about its causes."""
+"""The columns of an arrival's causes."""
 
 ARRIVAL_COLUMNS: tuple[Column, ...] = (
     Column("run", "string", True, "which execution"),
@@ -133,9 +133,9 @@ def names_of(columns: Iterable[Column]) -> list[str]:
 def renamed(
     columns: Sequence[Column], called: Mapping[str, str] | None = None, kinds: Mapping[str, str] | None = None
 ) -> tuple[Column, ...]:
-    """Return columns of an event with the names that the caller has for some of them; an empty one: there is none.
+    """Return columns of an event under the caller's names; an empty name: the caller has no such column.
 
-    A column that no audit reads is not there if the caller takes its name for another one. `kinds` are the caller's
+    An optional column is left out if the caller uses its name for another one. `kinds` are the caller's
     words for values of `kind`, each with ours.
     """
     called, words = called or {}, _checked_kinds(kinds or {})
@@ -180,20 +180,20 @@ class Called(NamedTuple):
 
 
 def called_by(columns: Sequence[Column]) -> Called:
-    """Return how the caller's rows say these columns."""
+    """Return the caller's names and words for these columns."""
     return Called(
         {column.name: column.theirs for column in columns}, dict(word for column in columns for word in column.words)
     )
 
 
 def their_names(columns: Sequence[Column]) -> Called | None:
-    """Return how the caller's rows say these columns; None if they use our names and words."""
+    """Return the caller's names and words for these columns; None if they are those of the contract."""
     called = called_by(columns)
     return called if called.kinds or any(ours != theirs for ours, theirs in called.names.items()) else None
 
 
 def without(columns: Iterable[Column], found: Iterable[str]) -> str:
-    """Return how a table gets those of these columns that it lacks, if it can be made from the other ones."""
+    """Return advice for a missing column that can be made from the others."""
     lacking = {column.name for column in columns if column.theirs not in set(found)}
     return "; without index, number the rows of each process from 1" * ("index" in lacking)
 

@@ -4,8 +4,8 @@
 whatever the format and the engine: `tables.files.checked_batches` finds the rows of a batch that may be unusable, by
 the same columns, and asks this module. `event_of(row_of(e)) == e` for every event that a table can hold.
 
-Keys that are not columns are the writer's own and are passed over. What only a whole run can tell (a delivery of a
-message never sent, a repeated index) is for the judge. So is, in an audit, what a kind of row needs.
+Keys that are not columns are the writer's own and are passed over. Defects that only a whole run shows (a delivery of a
+message never sent, a repeated index) are found by the judge; in an audit so are columns that a kind of row needs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ACCEPTED = {
 """What is said of a value of another type than its column's."""
 
 RowValues = Mapping[str, object]
-"""A row as JSON or Arrow gives it: values by column; a column that is left out is null."""
+"""A row as JSON or Arrow gives it: values by column; a missing column is null."""
 
 
 def row_of(event: Event) -> dict[str, object]:
@@ -57,7 +57,7 @@ class _Refused(Exception):
 
 
 def event_of(row: RowValues, *, order: int | None = None, needs: bool = True) -> Event | str:
-    """Return the event a row says, or the reason why it says none; `order` is used where the row has none.
+    """Return the event of a row, or the reason why it is unusable; `order` is used if the row has none.
 
     Unless `needs`, what its kind must have may be missing.
     """
@@ -83,7 +83,7 @@ def lacking(values: RowValues) -> str | None:
 
 
 def readable(row: RowValues) -> dict[str, object]:
-    """Return what a row that is not an event still says: its columns that could stand in one."""
+    """Return the usable columns of a row that is not an event."""
     left: dict[str, object] = {}
     for name, check in _CHECKS.items():
         try:
@@ -205,7 +205,7 @@ _READ: dict[str, Callable[[Column, object], object]] = {
 }
 _NAMES = tuple(column.name for column in EVENT_COLUMNS)
 _FIRST = ("kind", "message", "destinations")
-"""Looked at first: a table of another kind is best recognised by these."""
+"""Checked first, because they best recognise a table of another kind."""
 _CHECKS: dict[str, Callable[[object], object]] = {
     column.name: partial(_READ[column.type], column)
     for column in sorted(EVENT_COLUMNS, key=lambda column: column.name not in _FIRST)

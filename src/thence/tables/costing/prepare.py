@@ -1,4 +1,4 @@
-"""One run and label made ready for replays, and replayed: what Spark's tasks and this process both do.
+"""Preparation and replay of one run and label, shared by Spark's tasks and this process.
 
 Invariant: Preparing gives the profile of the traffic and its usable rows, causes first, cut to the sample; a protocol
 that fails is a row with its error. Both depend on their rows, and on a few numbers of the whole run (its head), alone.
@@ -78,7 +78,7 @@ def prepare(rows: Iterable[Event | str], head: Head, sample: int) -> tuple[Profi
 
 
 def _hidden(gaps: int, refused: list[str], rejected: list[RejectedRow]) -> str | None:
-    """Describe what could hide a violation."""
+    """Describe the missing or unusable rows that could hide a violation."""
     if refused or rejected:
         first = refused[0] if refused else rejected[0].reason
         return f"{len(refused) + len(rejected)} rows cannot be used: {first}"
@@ -86,8 +86,8 @@ def _hidden(gaps: int, refused: list[str], rejected: list[RejectedRow]) -> str |
 
 
 def replayed(rows: Sequence[Event], protocol: str, roster: Roster, options: Fields) -> Cost:
-    """Replay rows of one run and label through a protocol; its own mistake is a row that says so."""
+    """Replay rows of one run and label through a protocol; if it fails, return a row with the error."""
     try:
         return replay_run(rows, protocol, roster, options=options)
-    except Exception as error:  # one protocol's mistake must not take the others' figures with it
+    except Exception as error:  # a failing protocol must not cost the figures of the others
         return Cost.none(protocol, "failed", f"{type(error).__name__}: {error}")

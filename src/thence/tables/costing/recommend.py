@@ -1,4 +1,4 @@
-"""Which protocol to take: the cheapest of those whose needs the trace meets, and why the others were passed over.
+"""The recommended protocol: the cheapest whose needs the trace meets, with reasons against the others.
 
 Invariant: a protocol can be recommended if it guarantees causal order, the trace shows that every one of its needs is
 met, its replay was measured, and it adds no waiting: no send is deferred, and no more copies are held, nor left over at
@@ -47,7 +47,7 @@ UNSHOWN: frozenset[Need] = frozenset({"coordinator", "groups", "overlay", "failu
 
 
 def recommendable() -> list[str]:
-    """Return the protocols that some trace could speak for, in the order of the registry."""
+    """Return the protocols that can be recommended for some trace, in the order of the registry."""
     return [
         name
         for name, entry in REGISTRY.items()
@@ -97,7 +97,7 @@ class Recommendation:
 
 
 def total_cost(costs: Iterable[Cost]) -> Cost:
-    """Add up the costs of one protocol over runs and labels; refused anywhere is refused."""
+    """Add up the costs of one protocol over runs and labels; refused for one, it counts as refused."""
     parts = list(costs)
     bad = next((part for part in parts if part.status != "measured"), None)
     if bad is not None:
@@ -115,7 +115,7 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
 
 
 def together(findings: Iterable[Mapping[Need, NeedFinding]]) -> dict[Need, NeedFinding]:
-    """Join what several runs show: a need is met if each meets it; else the first reason against it stands."""
+    """Combine the findings of several runs: a need is met if every run meets it; else the first reason is kept."""
     found: dict[Need, NeedFinding] = {}
     for each in findings:
         for need, finding in each.items():
@@ -203,7 +203,7 @@ def when_warm(cost: Cost) -> float:
 
 
 def growth(cost: Cost) -> float:
-    """Return by how much the last quarter's bytes or entries a copy, whichever less, are above the quarter before."""
+    """Return the growth from the third to the last quarter, of bytes or of entries a copy, whichever is smaller."""
     third, last = _late(cost)
     some, more = cost.third_entries / max(1, cost.third_copies), cost.last_entries / max(1, cost.last_copies)
     if not third or not more:
@@ -240,7 +240,7 @@ def _against(entry: ProtocolEntry, findings: Mapping[Need, NeedFinding], cost: C
 
 
 def _least(costs: Mapping[str, Cost]) -> tuple[int, int]:
-    """Return how many copies must be held for their causes, and how many still are at the end."""
+    """Return how many copies must wait for their causes, and how many still wait at the end."""
     able = [
         cost
         for name, cost in costs.items()

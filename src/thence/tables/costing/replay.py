@@ -134,7 +134,7 @@ def has_arrivals(rows: Iterable[Event]) -> bool:
 
 
 def prefix(rows: Sequence[Event], deliveries: int) -> tuple[list[Event], bool]:
-    """Return the rows before the delivery that would be one too many, and whether any were left out.
+    """Return the rows up to the last allowed delivery, and whether any were left out.
 
     Rows in an order in which causes come first have only causally closed prefixes.
     """
@@ -276,7 +276,7 @@ class _Replay:
     def _arrive(self, message: str, here: int) -> None:
         key = (message, here)
         if not self.addressed.get(message, 0) >> here & 1 or key in self.arrived or key in self.done:
-            return  # astray, or there before: no protocol delivers it
+            return  # misdelivered or repeated: no protocol delivers it
         self.arrived[key] = self._mark(here)
         copies = self.under_way.pop(key, None)
         if copies is None:
@@ -324,7 +324,7 @@ class _Replay:
         return cost
 
     def _stuck(self) -> str:
-        """Describe what is left waiting: the first one, as its member explains it."""
+        """Describe the first copy that still waits, in its member's words."""
         for place, member in enumerate(self.members):
             for pending in member.pending():
                 what = "a send" if pending.message is None or pending.what == "send" else f"message {pending.message}"

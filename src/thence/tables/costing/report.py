@@ -59,7 +59,7 @@ class CostReport:
         return bool(self.runs) and not self.quarantine and all(run["verdict"] == "causal" for run in self.runs)
 
     def close(self) -> None:
-        """Release what is behind the result: on Spark its frames, in this process nothing."""
+        """Release the frames behind the result on Spark; in this process there is nothing to release."""
 
     def __enter__(self) -> Self:
         return self

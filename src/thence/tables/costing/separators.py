@@ -1,4 +1,4 @@
-"""Causal separators in recorded traffic: processes without which those that talk to each other fall apart.
+"""Causal separators in recorded traffic: processes whose removal disconnects the communication graph.
 
 Invariant: two processes are neighbours if one of them sent to the other. A process whose removal parts its connected
 graph is a separator; with each part as forward set and the other parts as backward set it is written as `ech-r9`
@@ -18,7 +18,7 @@ MOST_SEPARATORS = 16
 
 
 def traffic_graph(events: Iterable[Event], roster: Roster) -> Graph:
-    """Return who talks to whom."""
+    """Return the communication graph: for each process, those it exchanges messages with."""
     near: Graph = {name: set() for name in roster}
     for event in events:
         if event.kind == "send":
@@ -30,7 +30,7 @@ def traffic_graph(events: Iterable[Event], roster: Roster) -> Graph:
 
 
 def components_without(near: Graph, without: str | None = None) -> list[list[str]]:
-    """Return the connected parts that are left without a process, each in order of names."""
+    """Return the connected components that remain without a process, each sorted by name."""
     left = [name for name in sorted(near) if name != without]
     seen: set[str] = set()
     found: list[list[str]] = []

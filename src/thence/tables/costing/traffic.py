@@ -84,7 +84,7 @@ class Profile:
 def profile(
     rows: Sequence[Event], roster: Roster, *, crashes: int = 0, hidden: Hidden | None = None, sampled: bool = False
 ) -> Profile:
-    """Look at usable rows of one run and one label, causes first."""
+    """Return the profile of the usable rows of one run and one label, causes first."""
     from thence.tables.costing.replay import has_arrivals
 
     hidden = hidden or Hidden()
@@ -167,7 +167,7 @@ def findings(rows: Sequence[Event], roster: Roster, *, crashes: int = 0) -> dict
     found: dict[Need, NeedFinding] = {
         "broadcast only": _each(_not_broadcast(sends, roster), "every message goes to all others"),
         "unicast only": _each(_not_unicast(sends), "every message goes to one process"),
-        "serialized sends": _each(_not_serialized(rows), "each message was sent knowing the one before"),
+        "serialized sends": _each(_not_serialized(rows), "each sender knew the message sent before its own"),
         "fixed membership": _each(crashed, "no process crashes"),
         "own sends at the receiver": NeedFinding(True, "processes know their own sends"),
         "fifo": _fifo(rows),
@@ -204,7 +204,7 @@ def _not_unicast(sends: Sequence[Event]) -> str:
 
 
 def _not_serialized(rows: Iterable[Event]) -> str:
-    """Follow the chain: the last message sent must be known to the process that sends next.
+    """Check the chain of sends: the next sender must know the message sent last.
 
     As long as the sends form a chain, a process has the latest in its past only by sending or delivering it itself.
     """

@@ -1,4 +1,4 @@
-"""Rows of one key as Arrow columns: what is read of a batch, and the output columns of the rows that leave.
+"""Rows as Arrow columns: the ids and causes read from a batch, and the output columns of the rows that leave.
 
 *Invariant.* Columns of the payload are never converted. The output columns are those of `outcome.OUTPUT_COLUMNS`, in
 that order and with those types. Event times are seconds: numbers, timestamps (UTC where they have no zone) and ISO
@@ -50,7 +50,7 @@ MOST_TOGETHER = (1 << 31) // SPREAD - SPREAD
 
 
 class ArrowLexicon(Lexicon):
-    """Names that are an Arrow column of texts or whole numbers; few of them become Python's."""
+    """Names in an Arrow column of texts or whole numbers; only those that are used become Python objects."""
 
     _all: list[str] | None = None
 
@@ -113,7 +113,7 @@ class WholeNumbers(ArrowLexicon):
 
 
 def cut(batch: pa.RecordBatch, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """Yield a batch in as many as it takes to number the ids and causes of each together."""
+    """Split a batch so that the ids and causes of each part can be numbered together."""
     cause = _column(batch, columns.cause)
     if len(batch) + _entries(cause) <= MOST_TOGETHER or len(batch) < 2:
         yield batch
@@ -123,7 +123,7 @@ def cut(batch: pa.RecordBatch, columns: Columns) -> Iterator[pa.RecordBatch]:
 
 
 def _entries(cause: pa.Array) -> int:
-    """Return how many causes a column holds at most: of a stamp each takes a byte or more."""
+    """Return an upper bound on the causes in a column: each cause in a stamp takes at least a byte."""
     if _is_list(cause.type) and len(cause):
         offsets = cause.offsets.to_numpy()
         return int(offsets[-1] - offsets[0])  # those of null lists included
@@ -137,7 +137,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def read_batch(terms: DeliveryTerms, batch: pa.RecordBatch) -> CodedRows:
-    """Return what each row of a batch with explicit causes or clocks says."""
+    """Return the ids and causes in each row of a batch with explicit causes or clocks."""
     columns = terms.columns
     cause = _column(batch, columns.cause)
     if terms.by == "depends_on":
@@ -147,7 +147,7 @@ def read_batch(terms: DeliveryTerms, batch: pa.RecordBatch) -> CodedRows:
 
 
 def read_stamped(terms: DeliveryTerms, batch: pa.RecordBatch) -> StampedRows:
-    """Return what the stamps of a batch say."""
+    """Return the ids and causes in the stamps of a batch."""
     names = (terms.columns.sender, terms.columns.destination, terms.columns.cause)
     sender, destination, stamps = (_column(batch, name) for name in names)
     if _entries(stamps) > MOST_TOGETHER:
@@ -245,7 +245,7 @@ def id_texts(ids: pa.Array) -> pa.Array:
 
 
 def _flat_causes(column: pa.Array) -> tuple[Ints, pa.Array] | None:
-    """Return where the causes of each row begin, and all causes; None where a value must be looked at by itself."""
+    """Return where the causes of each row begin, and all causes; None if rows must be read one by one."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column) + 1, np.int32), column.slice(0, 0)
     if _is_list(column.type):

@@ -47,7 +47,7 @@ def made_with(terms: DeliveryTerms, schema: pa.Schema) -> Row:
 
 
 def same_terms(before: Row, now: Row) -> None:
-    """Refuse to go on with what differs from what a checkpoint was made with."""
+    """Reject options or columns that contradict those a checkpoint was made with."""
     if before == now:
         return
     for name in ("by", "columns", "key"):

@@ -6,8 +6,8 @@
 # C types are in coded_rows_cy.pxd, where mypy does not see them.
 """The rows of a batch as numbers: which source each is from, and what it needs. A further row creates no object.
 
-*Invariant.* What a batch says of a row is what `reading_cy.py` says of that row alone. Where the columns do not settle
-it (`odd`), the row is read alone.
+*Invariant.* A row read in a batch gives the same result as `reading_cy.py` gives for that row alone. Rows that the
+columns do not decide (`odd`) are read alone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CodedRows:
         return len(self.own)
 
     def of(self, place: int) -> tuple | str:
-        """Return what is said of one row, in the batch's numbers: for tests."""
+        """Return one row in the batch's numbers; for tests."""
         if self.own[place] < 0:
             return self.odd[place]
         span = range(self.start[place], self.start[place + 1])

@@ -57,7 +57,7 @@ def fingerprint(message: str) -> int:
 @cython.no_gc  # it refers to numbers and texts alone: there are no cycles
 @cython.cclass
 class Source:
-    """Knowledge about a source beyond its level, where there is any."""
+    """What is known about a source beyond its level."""
 
     def __init__(self) -> None:
         """Start without any knowledge of the source."""
@@ -70,7 +70,7 @@ class Source:
 
 @cython.cfunc
 def _source() -> Source:
-    """Return `Source()`, made without the detour through Python's arguments."""
+    """Return `Source()`, made without Python's argument parsing, which is slower."""
     source: Source = Source.__new__(Source)
     source.seen = 0
     source.quarantined = source.noted = source.retired = False
@@ -197,7 +197,7 @@ class Codes(Held):
         return self.level[code]
 
     def set_level(self, code: cython.longlong, level: cython.longlong) -> None:
-        """Take over a level from a state that was written."""
+        """Set a level read from a saved state."""
         self.level[code] = level
 
     def enter(self, rows: CodedRows, first: cython.Py_ssize_t, last: cython.Py_ssize_t) -> None:
@@ -302,7 +302,7 @@ class Codes(Held):
         """Use the code of a delivered id again, unless a held row names it or it is to be written."""
         source: Source = self.extra[code]
         if self.names[code] is None or self.refs[code]:
-            return  # it is free already, or not yet
+            return  # already free, or still in use
         if source is None or (source.retired and not source.noted):
             self.recycle(code)
 
@@ -326,7 +326,7 @@ class Codes(Held):
 
     @cython.cfunc
     def name(self, code: cython.longlong, number: cython.longlong) -> object:
-        """Name a cause as people know it."""
+        """Return the name of a cause as users know it."""
         source: Source
         if self.cyclic:
             return self.text(code)

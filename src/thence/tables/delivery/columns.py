@@ -28,7 +28,7 @@ Key = tuple[Field, ...]
 
 @dataclass(frozen=True, init=False)
 class Columns:
-    """Which column of the caller's table is which of the contract's."""
+    """Maps the columns of the contract to those of the caller's table."""
 
     run: str
     destination: str
@@ -46,7 +46,7 @@ class Columns:
         key: Iterable[str] | None = None,
         spell: Callable[[str], str] = str,
     ) -> None:
-        """Take the caller's names, and the key as the caller's columns; `spell` says a name as the table spells it."""
+        """Take the caller's names and key columns; `spell` returns a name in the table's spelling."""
         given = dict(columns or {})
         for name in given:
             if name not in NAMES:
@@ -73,7 +73,7 @@ class Columns:
         return self
 
     def lacks(self, name: str, has: Iterable[str]) -> MisuseError:
-        """Return the error that says a column is not there, what is, and how to name another."""
+        """Return the error for a missing column: the columns there are, and how to name another."""
         found = f"; found: {', '.join(has) or 'no column at all'}. "
         if name in self.key:
             hint: tuple[str | Argument, ...] = (Argument("key"), " names the columns that separate independent orders")
@@ -90,7 +90,7 @@ class Columns:
         return MisuseError(f"the table has no column {name!r}{found}", Argument("columns"), " gives other names")
 
     def lacks_causes(self, has: Iterable[str]) -> MisuseError:
-        """Return the error that says one row has no column of causes, so that it is unclear whether it has causes."""
+        """Return the error for a row without a column of causes, of which it is unclear whether it has causes."""
         found = ", ".join(map(str, has)) or "no column at all"
         return MisuseError(
             f"a row has no column {self.cause!r} of causes; found: {found}. In a row "
@@ -99,7 +99,7 @@ class Columns:
 
     @staticmethod
     def check_given(given: Mapping[str, str] | None, has: Iterable[str]) -> None:
-        """Refuse a name that the caller gave and the table has not; an empty one says that there is no such column."""
+        """Reject a given column name that the table lacks; an empty name means that there is no such column."""
         present = list(has)
         for ours, theirs in (given or {}).items():
             if theirs and theirs not in present:
@@ -108,7 +108,7 @@ class Columns:
                 raise MisuseError(f"the table has no column {theirs!r} for {what}; found: {known}")
 
     def check_ids(self, message: str, own: Family | None, cause: str, others: Family | None) -> None:
-        """Refuse explicit causes whose type says that no message is among them; None: a type that holds no id."""
+        """Reject causes of a type that never equals the ids; None stands for a type that holds no ids."""
         if own is None:
             raise MisuseError(f"column {self.message!r} is {message}; an id is a text, a whole number or a UUID")
         if others is None:
@@ -120,7 +120,7 @@ class Columns:
             )
 
     def lacks_known(self, name: str, has: Iterable[str]) -> MisuseError:
-        """Return the error that says a table of known ids lacks a column."""
+        """Return the error for a table of known ids that lacks a column."""
         wanted = ", ".join(dict.fromkeys([*self.key, self.message]))
         return MisuseError(
             Argument("known"), f" has no column {name!r}; it has {', '.join(has) or 'no column at all'}. It needs the "
@@ -128,7 +128,7 @@ class Columns:
         )  # fmt: skip
 
     def check_known(self, name: str, ours: str, own: Family | None, theirs: str, other: Family | None) -> None:
-        """Refuse a column of known ids whose type says that no value of the rows is among them."""
+        """Reject a column of known ids of a type that never equals the ids of the rows."""
         if own != other and "null" not in (own, other):
             raise MisuseError(
                 f"column {name!r} is {ours}, and in ", Argument("known"), f" it is {theirs}: a "
@@ -140,7 +140,7 @@ class Columns:
         return Columns.__new__(Columns)._set(**vars(self) | {"key": tuple(key)})
 
     def with_default_key(self, present: Collection[str], *, one_order: bool) -> Columns:
-        """Return the names for a table whose key was not named: run and destination, those of them that it has.
+        """Return the names for a table whose key was not given: run and destination, if it has them.
 
         With `one_order` a table without both is one order; otherwise it must have a destination.
         """
@@ -157,7 +157,7 @@ class Columns:
         return None
 
     def where(self, key: Key) -> str:
-        """Name a key in an error; a table that is one order has no name."""
+        """Return the text for a key in an error; empty for a table that is one order."""
         return "" if not key else ", ".join(f"{name} {value}" for name, value in zip(self.key, key, strict=True)) + ": "
 
 

@@ -58,7 +58,7 @@ class Completion(Sources):
 
     @cython.cfunc
     def begun(self, into: Outcomes | None) -> Outcomes:
-        """Return where outcomes go: those of one call have columns of their own."""
+        """Return the outcome columns of this call; each call has its own."""
         raise NotImplementedError
 
     @cython.cfunc
@@ -160,7 +160,7 @@ class Completion(Sources):
     # -- a row that is taken back ----------------------------------------------------------------------------------
 
     def withdraw(self, ticket: cython.longlong) -> None:
-        """Take back a row that is held or has started: as if it had never come."""
+        """Remove a row that is held or has started, as if it had never come."""
         row: cython.int = self.place_of(ticket)
         if row:
             self.detach(row)

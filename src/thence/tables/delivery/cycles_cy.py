@@ -3,8 +3,8 @@
 """Cycles of explicit causes among held rows.
 
 *Invariant.* The rows on a cycle with a new row are those that it waits for and that wait for it, by way of held rows.
-What it waits for and what waits for it are walked in turn, so that the smaller side decides. Where that takes long and
-rows to come are known, a look at all of them at once says which can be on a cycle at all (`possible_cycles.py`).
+The causes and the effects of the row are walked in turn, so that the smaller side decides. If that takes long and
+later rows are known, one pass over all of them finds those that can be on a cycle at all (`possible_cycles.py`).
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Cycles:
 
     @cython.cfunc
     def _to_causes(self, sources: Codes, row: cython.int, group: object, stack: list, reached: list) -> cython.void:
-        """Go on to the held rows that a row waits for; what was given up it does not wait for."""
+        """Continue with the held rows that a row waits for; it does not wait for given-up causes."""
         other: cython.int
         need: cython.int = sources.at.row_needs[row]
         while need:
@@ -127,7 +127,7 @@ class Cycles:
 
     @cython.cfunc
     def _to_effects(self, sources: Codes, row: cython.int, group: object, stack: list) -> cython.void:
-        """Go on to the held rows that wait for a row; the start is reached only if an edge leads back to it."""
+        """Continue with the held rows that wait for a row; reaching the start again means a cycle."""
         other: cython.int
         need: cython.int = sources.watch[sources.at.row_code[row]]
         while need:

@@ -147,7 +147,7 @@ class Rule(Waits):
 
     @cython.cfunc
     def begun(self, into: Outcomes | None) -> Outcomes:
-        """Return where outcomes go: those of one call have columns of their own."""
+        """Return the outcome columns of this call; each call has its own."""
         if into is not None:
             return into
         if self.single is None:
@@ -157,7 +157,7 @@ class Rule(Waits):
 
     @cython.cfunc
     def _next(self, time: cython.double) -> cython.double:
-        """Begin with a row; return how far ahead its time is if it is not believed, else NaN."""
+        """Count a new row and its time; return how far a rejected time is ahead, else NaN."""
         self.rows += 1
         return self.see(time) if time == time else nan
 
@@ -165,7 +165,7 @@ class Rule(Waits):
     def _end(self) -> cython.void:
         """End a call, within the policy's limit on ids that are only fingerprints."""
         if self.lexicon is not None and self.recent is None:
-            return  # the names may never be asked for
+            return  # the names may never be needed
         if self.delivered or self.loose:
             self.tidy()
         if self.recent is None:
@@ -297,7 +297,7 @@ class Rule(Waits):
         self, ticket: cython.longlong, own: cython.longlong, number: cython.longlong, row: cython.int,
         since: cython.double, ahead: cython.double, gap: tuple | None, out: Outcomes,
     ) -> cython.void:  # fmt: skip
-        """Give a row that leaves its position, and say how it leaves; `gap`: what it goes without, and how much.
+        """Record that a row leaves with a position; `gap`: the causes it leaves without, and their number.
 
         `row`: its place among the held ones, 0 if it was not held.
         """
@@ -324,7 +324,7 @@ class Rule(Waits):
 
     @cython.cfunc
     def _waited(self, row: cython.int, out: Outcomes) -> cython.void:
-        """Record what the row that leaves was held for: by the batch's number, or by name."""
+        """Record the causes that a leaving row was held for, by number in the batch or by name."""
         need: cython.int = self.at.row_needs[row]
         numbered: cython.bint = self.lexicon is not None and out.lexicon is self.lexicon
         while need:
@@ -409,7 +409,7 @@ class Rule(Waits):
 
     @cython.cfunc
     def _force(self, row: cython.int, why: object, out: Outcomes) -> cython.void:
-        """Give up roots, and let go whatever that sets free, until this row has left."""
+        """Give up root causes and release the rows they blocked, until this row has left."""
         if self.at.row_code[row] < 0:
             raise MisuseError(refusal(self.reading))
         self.why = f", {why}"

@@ -48,7 +48,7 @@ class DeliveryTerms:
     columns: Columns
     policy: Policy
     separator: str | None = None
-    """Between the ids of a text that names several causes."""
+    """Separator of the ids in a text that names several causes."""
 
     @property
     def needed(self) -> list[str]:
@@ -58,7 +58,7 @@ class DeliveryTerms:
         return [*names.key, names.cause, *own]
 
     def check_columns(self, present: Collection[str], spelled: Callable[[str], str] = str.lower) -> None:
-        """Refuse a table that lacks a column, or has one that delivery adds; `spelled` says which names are alike."""
+        """Reject a table that lacks a column, or has one that delivery adds; `spelled` normalises names."""
         names = self.columns
         for name in self.needed:
             if name not in present:

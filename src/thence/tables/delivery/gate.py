@@ -2,7 +2,7 @@
 
     gate = thence.Gate(by="depends_on", key=["account"], concurrency=32, known=ids_in_table)
     async with gate.turn(row):        # returns when all causes are done
-        await handle(row)             # an exception leaves its effects held; gate.waiting() says for whom
+        await handle(row)             # after an exception its effects stay held; gate.waiting() lists them
 
     for each in gate.map(rows, handle):             # the same with threads
         print(each.row, each.outcome, each.result)
@@ -81,7 +81,7 @@ class Gate:
             roster: the processes in order of position, for stamps.
             key: the columns whose values separate independent orders; none: all rows are one order.
             columns: your name for a column of the contract, as in `{"message": "event_id"}`.
-            separator: what stands between the ids in a text of several causes.
+            separator: the separator of the ids in a text of several causes.
             concurrency: how many handlers run at once.
             held_limit: how many rows may wait for causes; `map` stops reading there, `turn` refuses the next.
             remember: how many finished ids are kept as they are; of older ones a fingerprint is kept.
@@ -108,7 +108,7 @@ class Gate:
         self._ready: deque[GateEntry] = deque()
         self._woken: deque[GateEntry] = deque()
         self.running = self.held = 0
-        self._missed: dict[str, set[Key]] = {}  # to be asked for, in the order of arrival
+        self._missed: dict[str, set[Key]] = {}  # ids for the next call of `known`, in the order of arrival
         self._asked: set[tuple[Key, str]] = set()
         self._asking: object | None = None
         """the mark of the caller that asks"""
@@ -396,7 +396,7 @@ class Gate:
 
     @property
     def asks(self) -> bool:
-        """Whether ids are to be asked for, or are being asked for."""
+        """Whether calls of `known` are due or running."""
         return self._asking is not None or bool(self._missed)
 
     @property
@@ -523,7 +523,7 @@ class Gate:
         while self._woken:
             try:
                 entry = self._woken.popleft()
-            except IndexError:  # another thread was faster
+            except IndexError:  # another thread has taken it
                 break
             entry.wake(entry)
         while self._watching:
@@ -554,7 +554,7 @@ class Gate:
 
 
 def _check(by: By, asks: bool, concurrency: int, held_limit: int | None, on_error: OnError) -> None:
-    """Refuse arguments that mean nothing."""
+    """Reject arguments without a meaning for this gate."""
     if by != "depends_on" and asks:
         raise MisuseError(f"known= and on_missing= go with by='depends_on'; by={by!r} names its causes by number")
     for name, value in (("concurrency", concurrency), ("held_limit", held_limit)):

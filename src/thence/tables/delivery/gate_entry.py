@@ -18,7 +18,7 @@ class TurnRefused(TraceError):
     """A row does not get its turn: `outcome` says duplicate, quarantined or blocked, `reason` says why."""
 
     def __init__(self, outcome: str, reason: str) -> None:
-        """Describe what became of the row instead."""
+        """Take the row's outcome and the reason."""
         super().__init__(f"{outcome}: {reason}")
         self.outcome, self.reason = outcome, reason
 
@@ -55,5 +55,5 @@ class GateEntry:
 
     @property
     def reason(self) -> str:
-        """Why it was refused or released; empty if there is nothing to say."""
+        """Why it was refused or released; else empty."""
         return "" if self.made is None or self.made.reason is None else self.made.reason

@@ -1,4 +1,4 @@
-"""A gate whose rows are offered by its owner, who also asks what became of them: the driver under a consumer.
+"""A gate driven by its owner, which offers rows and polls for their outcomes; used by the Kafka consumer.
 
 *Invariant.* A handler's end is reported to the gate in the thread where the handler ran, so that its effects begin
 without waiting for the owner. The owner learns of it from `settled`.
@@ -43,7 +43,7 @@ class Feed(Map):
 
     @property
     def idle(self) -> bool:
-        """Whether no handler runs, no question is open, and the owner has the outcome of every row that left."""
+        """Whether no handler and no call of `known` runs, and the owner has the outcome of every row that left."""
         return not self.begun and self.asking is None and not self.out
 
     def offer(self, row: Fields) -> None:
@@ -53,7 +53,7 @@ class Feed(Map):
         self.gate.offer(entry)
 
     def settled(self) -> list[tuple[Handled, GateEntry]]:
-        """Return what became of rows since the last call; raise what ended a handler that was interrupted."""
+        """Return the outcomes of rows since the last call; raise the exception of an interrupted handler."""
         while self.fetched:
             self.offer(self.fetched.popleft())
         if self.asking is None and (mark := self.gate.may_ask()) is not None:
@@ -74,7 +74,7 @@ class Feed(Map):
         return found
 
     def close(self) -> None:
-        """Begin nothing more, and wait for the handlers that run."""
+        """Start no more handlers, and wait for those that run."""
         self.closing = True
         if self._loop is None:
             self._pool.shutdown(cancel_futures=True)

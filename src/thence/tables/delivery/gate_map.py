@@ -158,7 +158,7 @@ class Map:
         self.out.append(Handled(entry.row, outcome, ended.result, ended.error, reason, ended.attempts))
 
     def _next(self) -> str:
-        """Return what to do: `read`, `ask`, `wait` for an event, or `end`."""
+        """Return the next step: `read`, `ask`, `wait` for an event, or `end`."""
         gate = self.gate
         if self.error is not None:
             raise self.error
@@ -183,7 +183,7 @@ class Map:
         )
 
     def _blocked(self) -> None:
-        """Give back the rows that still wait: the rows have ended."""
+        """Return the rows that still wait at the end of the input, as blocked."""
         reasons = {(tuple(each[name] for name in self.gate.columns.key), each["message"]): each["reason"]
                    for each in self.gate.waiting()}  # fmt: skip
         for entry in list(self.mine.values()):
@@ -193,7 +193,7 @@ class Map:
         self.mine.clear()
 
     def _close(self) -> None:
-        """Take back what has not run."""
+        """Withdraw the rows that have not run."""
         self.closing = True
         for entry in list(self.mine.values()):
             if id(entry) not in self.begun:
@@ -377,7 +377,7 @@ class Map:
 
 
 def _failure(entry: GateEntry, error: BaseException, choice: Any, attempts: int) -> Ended:
-    """Return how a handler failed; a choice that is not one is the caller's mistake, and ends the map."""
+    """Return the outcome of a failed handler; an invalid choice of `on_error` ends the map with an error."""
     if not isinstance(choice, BaseException) and choice not in CHOICES:
         choice = MisuseError(f"on_error returned {choice!r}; hold, retry, skip or dead-letter is accepted")
     if isinstance(choice, BaseException):

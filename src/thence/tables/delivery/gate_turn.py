@@ -29,7 +29,7 @@ class Turn:
     __slots__ = ("_entry", "_gate", "_limited", "_row")
 
     def __init__(self, gate: Gate, row: Fields, *, limited: bool = True) -> None:
-        """Take nothing yet: the row comes when the turn is entered.
+        """Store the row, which is offered to the gate when the turn is entered.
 
         `limited`: whether a row that would be one more than `held_limit` is refused; a driver that stops reading
         at the limit takes the rows that it has read.
@@ -146,13 +146,13 @@ def _set(future: asyncio.Future[None]) -> None:
 
 
 async def ask_in_loop(gate: Gate) -> None:
-    """Ask in the event loop until nothing is missed that was not asked for."""
-    await asyncio.sleep(0)  # let the turns of this moment say what they miss: one batch
+    """Call `known` in the event loop until no id is left to ask for."""
+    await asyncio.sleep(0)  # let the other turns of this moment add their ids, for one call
     await _ask(gate, fetched)
 
 
 def ask(gate: Gate) -> None:
-    """Ask in this thread until nothing is missed that was not asked for."""
+    """Call `known` in this thread until no id is left to ask for."""
 
     async def fetch(gate: Gate, ids: Ids) -> list[Fields]:
         return rows_here(gate, ids)
@@ -174,7 +174,7 @@ async def _ask(gate: Gate, fetch: Callable[[Gate, Ids], Awaitable[list[Fields]]]
 
 
 async def fetched(gate: Gate, ids: Ids) -> list[Fields]:
-    """Ask which ids are known, and have the others fetched; return the rows that came of it."""
+    """Call `known`, and `on_missing` for the ids that are not known; return the rows that it fetched."""
     there: Iterable[str] = ()
     if gate.known is not None:
         found = gate.known(ids)

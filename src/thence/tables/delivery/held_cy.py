@@ -32,7 +32,7 @@ else:
 
 HERE, STARTED, GONE = 1, 2, 3  # the states of a row; started: its handler runs (`completion_cy.py`)
 
-# Shared by all that hold nothing, so that a key costs no arrays; place 0 is never written.
+# Shared by all keys without held rows, which therefore need no arrays; place 0 is never written.
 NO_CHARS, NO_INTS, NO_LONGS, NO_DOUBLES = array("b", [0]), array("i", [0]), array("q", [0]), array("d", [0])
 
 
@@ -101,7 +101,7 @@ class Held:
     """The held rows of one key."""
 
     def __init__(self, room: Room | None = None) -> None:
-        """Hold nothing; `room` is shared by keys that live about as long."""
+        """Start empty; `room` is shared by keys of similar lifetime."""
         self.room = Room() if room is None else room
         self.hold_nothing()
 
@@ -210,7 +210,7 @@ class Held:
 
     @cython.cfunc
     def list_row(self, row: cython.int) -> cython.void:
-        """Hold a row: it came after all that are held."""
+        """Append a row to the list of held rows."""
         self.at.row_before[row], self.at.row_after[row] = self.tail, 0
         if self.tail:
             self.at.row_after[self.tail] = row
@@ -223,7 +223,7 @@ class Held:
 
     @cython.cfunc
     def unlist_row(self, row: cython.int) -> cython.void:
-        """Hold a row no more."""
+        """Remove a row from the list of held rows."""
         before: cython.int = self.at.row_before[row]
         after: cython.int = self.at.row_after[row]
         if before:

@@ -75,7 +75,7 @@ class HeldRows:
     """Held rows of many keys, as chunks."""
 
     def __init__(self) -> None:
-        """Hold nothing."""
+        """Start without held rows."""
         self.chunks: list[Chunk] = []
         self.fresh: list[Chunk] = []
         """Where changes are recorded: those of `chunks` that were added since the last write"""
@@ -262,10 +262,10 @@ class ManyKeys:
         ids = row_ids(numbers, tickets)
         self.held.add(ids[here], rows if len(here) == len(rows) else rows.take(pa.array(here)))
 
-    # -- the end, and what is let go otherwise ---------------------------------------------------------------------
+    # -- the end, and rows released otherwise ----------------------------------------------------------------------
 
     def end(self, number: int) -> pa.RecordBatch | None:
-        """Return what a key still holds, as blocked, and drop the key; None if it holds nothing."""
+        """Return the rows that a key still holds as blocked, and drop the key; None if it holds nothing."""
         out = Outcomes()
         rule = self.rules[number]
         rule.finish(out)
@@ -359,5 +359,5 @@ def _without_known(
 
 
 def same_key(key: Key) -> Key:
-    """Return a key that equals those alike: NaN is never equal to itself."""
+    """Return a key that compares equal to the same key; NaN never equals itself."""
     return tuple("NaN" if value != value else value for value in key)

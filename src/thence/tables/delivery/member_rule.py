@@ -1,7 +1,7 @@
 """A receiver that has a rule of its own (`ses` compares times), behind the same interface.
 
-Invariant: it is the protocol's receiver, untouched: rows leave when it says so. What it cannot do is let a row go
-without its causes, so policies that release are refused for it.
+Invariant: the protocol's receiver alone decides when rows leave. It cannot release a row
+without its causes, so policies that release are rejected for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The least that each copy must say of its causes, worked out afterwards from a trace or from explicit causes.
+"""Minimal causes of each copy, computed afterwards from a trace or from explicit causes.
 
 Invariant: Let m be sent to d. Its causes at d are the messages to d whose send happened before that of m; of these only
-the last are kept, those with no other between them and m. A cause that d never gets is not among them, so it cannot
-block d; what lies behind it is, so it hides nothing. Waiting for the last ones is waiting for all.
+the last are kept, those with no other between them and m. A cause that is not sent to d is not among them, so it cannot
+block d; the causes behind it are, so none is lost. Waiting for the last ones is waiting for all.
 
 Two inputs: the events of one run (sends, and deliveries that carried causality on), or messages that name their causes.
 """
@@ -180,7 +180,7 @@ def _through(
 def _behind(
     message: str, d: str, goes_to: Mapping[str, frozenset[str]], direct: Mapping[str, tuple[str, ...]], goal: str
 ) -> set[str]:
-    """Return causes of a message, near and far, until a goal is among them."""
+    """Return direct and indirect causes of a message, until a goal is among them."""
     seen: set[str] = set()
     stack = list(direct.get(message, ()))
     while stack and goal not in seen:

@@ -47,7 +47,7 @@ time that passed at the key meanwhile. `missing`: causes it went without, or sti
 the root of the wait.
 """
 WAITING_COLUMNS: tuple[str, ...] = ("missing", "blocker", "held_for", "held_seconds", "reason")
-"""What is known of a row that waits, beside its key and its message."""
+"""Columns of a waiting row, besides its key and its message."""
 
 SHOWN_CAUSES = 8
 """How many causes a sentence names."""

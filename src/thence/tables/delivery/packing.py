@@ -2,7 +2,7 @@
 
 *Invariant.* `unpack(pack(header, columns)) == (header, columns)`, but for columns that are empty, which are left out;
 anything else raises `PeerError`. Numbers are 64-bit little-endian and start at multiples of 8, so that an array can be
-laid over them without a copy. A column that says one number again and again is kept as that number.
+laid over them without a copy. A column that repeats one number is stored as that number.
 """
 
 from __future__ import annotations

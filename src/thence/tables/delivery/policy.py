@@ -6,8 +6,8 @@ raises at the same points instead, and, where the input ends, for rows that are 
 the same rows give the same outcomes in a batch, in a stream and in plain Python.
 
 *Event time* never goes back. Without `max_jump` it is the greatest time so far. With it, a time more than `max_jump`
-ahead is not believed until the next row that has a time is too far ahead as well: then the lesser of the two is taken,
-so that one outlier moves nothing and a quiet weekend is passed. The first time of a key is believed in the same way. A
+ahead is ignored until the next row that has a time is too far ahead as well: then the lesser of the two is taken,
+so that one outlier moves nothing and a quiet weekend is passed. The first time of a key is confirmed in the same way. A
 row that came before any time was known counts from the first one.
 
 `held_limit` bounds the held rows of a key; when one more must be held, `when_full` either fails or releases the oldest.
@@ -67,7 +67,7 @@ class Policy:
     """with `remember`: how many fingerprints of a key are kept before it is an error"""
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Reject contradictory fields."""
         if self.name not in ("wait", "release", "fail"):
             raise MisuseError(f"no policy {self.name!r}; there are wait, release and fail")
         if self.when_full not in ("fail", "release"):
@@ -113,7 +113,7 @@ class Policy:
 
     @property
     def releases(self) -> bool:
-        """Whether a row can ever go without a cause."""
+        """Whether the policy ever releases a row without a cause."""
         return self.name == "release" or self.releases_when_full
 
     @property
@@ -158,7 +158,7 @@ class Policy:
 def policy_of(policy: PolicyName | Policy, **limits: Unpack[PolicyLimits]) -> Policy:
     """Return the policy that a caller named, with its limits, or the Policy that the caller made.
 
-    A Policy says its limits itself: a limit beside it is refused, for one of the two would be dropped.
+    A Policy has its own limits: a limit given beside it is rejected, since one of the two would be ignored.
     """
     given = {name: value for name, value in limits.items() if value is not None}
     if not isinstance(policy, Policy):

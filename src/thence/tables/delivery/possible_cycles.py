@@ -1,4 +1,4 @@
-"""Which rows can be on a cycle of explicit causes at all: looked at together, and how often that is worth it.
+"""Rows that can be on a cycle of explicit causes, found in one pass over many rows, and when a pass is worth it.
 
 *Invariant.* A cycle that closes while the rows of a step come is also a cycle among all rows of the step: those that
 are held and those still to come, each with its causes that are rows too and count as not delivered. (Of several rows of
@@ -31,7 +31,7 @@ class Outlook:
         """the row at which the last look ends; -1 if there is none"""
 
     def reach(self, row: int) -> int:
-        """Return up to which row to look, now that walks up to this one have taken so long.
+        """Return up to which row the next pass goes, after the walks up to this one.
 
         First to the end. If that was of no use, not quite as far: only cycles through few rows close early. Then half.
         """

@@ -1,6 +1,6 @@
-"""From a row to the rule: what its stamp, clock or list of causes says, or the reason why it says nothing usable.
+"""Reads the causes of a row from its stamp, clock or list of causes, or gives the reason why it is unusable.
 
-*Invariant.* A reading never raises for what stands in a row: it returns a `Read` or a sentence,
+*Invariant.* A reading never raises because of a row's content: it returns a `Read` or a sentence,
 and the row is quarantined with that sentence. Stamps are decoded by the registry's protocol under a known roster;
 the first stamp of a key settles its protocol, since numbers of two protocols cannot be compared.
 """
@@ -57,7 +57,7 @@ class Reading:
         return self.entry is None or issubclass(self.entry.protocol, ClockMember)
 
     def read(self, message: Field, sender: Field, destination: Field, cause: Field) -> Read | str:
-        """Return what one row says of its causes, or why it is unusable."""
+        """Return the causes of one row, or why it is unusable."""
         if self.by == "stamp":
             return self._stamp(sender, destination, cause)
         if self.by == "clock":
@@ -65,7 +65,7 @@ class Reading:
         return read_explicit(message, cause, self.separator)
 
     def name(self, source: Hashable, number: int) -> str:
-        """Name a cause as people know it."""
+        """Return the name of a cause as users know it."""
         if self.by == "depends_on":
             return str(source)
         if self.by == "clock":

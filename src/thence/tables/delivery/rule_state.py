@@ -129,7 +129,7 @@ def resumed(state: State, reading: Reading, policy: Policy, where: str = "", roo
 
 def know(rule: Rule, label: str | None, ids: Sequence[Hashable]) -> None:
     """Count ids of explicit causes as delivered before the next row comes; they get no position."""
-    rule.known(label, "")  # the order is there, even if nothing is known of it
+    rule.known(label, "")  # creates the order, even without known ids
     rule.orders[label].update(dict.fromkeys(ids, DONE))
     if rule.recent is not None:
         rule.recent.extend(ids)

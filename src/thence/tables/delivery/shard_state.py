@@ -211,7 +211,7 @@ def fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def table_of(schema: pa.Schema, columns: Sequence[Sequence[object]]) -> pa.RecordBatch:
-    """Return lists as a table."""
+    """Return columns given as lists as a table."""
     arrays = [pa.array(values, kind) for values, kind in zip(columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

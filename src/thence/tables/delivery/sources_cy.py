@@ -216,7 +216,7 @@ class Sources(Codes):
             need = self.at.need_next[need]
 
     def drop(self, ticket: cython.longlong) -> None:
-        """Hold a row no more that left elsewhere."""
+        """Remove a held row that left elsewhere."""
         row: cython.int = self.place_of(ticket)
         if self.at.row_code[row] < 0:
             self.unlist_row(row)

@@ -84,7 +84,7 @@ class Waits(Completion):
 
     @cython.cfunc
     def doubting(self, reason: object, ahead: cython.double) -> object:
-        """Add to a reason that the row's time was not believed."""
+        """Add to a reason that the row's time was ignored."""
         if ahead != ahead:
             return reason
         words: str = self.policy.not_believed(ahead)
@@ -92,7 +92,7 @@ class Waits(Completion):
 
     @cython.cfunc
     def seconds(self, since: cython.double) -> cython.double:
-        """Return how long ago a moment was; NaN while no time is known."""
+        """Return the seconds since a time; NaN while no time is known."""
         return self.now - (self.began if since != since else since)
 
     def pending(self) -> Iterator[Waiting]:

@@ -1,4 +1,4 @@
-"""Batches without the garbage collector."""
+"""Runs batches without the garbage collector."""
 
 from __future__ import annotations
 

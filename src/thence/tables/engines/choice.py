@@ -24,7 +24,7 @@ LINE_BYTES = 100
 """Bytes of a line of JSONL, about; gzip makes ten of them one."""
 PACKED = 10
 LEAST_ESTIMATE = 10_000
-"""Below this an estimate by size is not worth its digits."""
+"""Smaller estimates are shown as "fewer than" this number."""
 
 
 class Engine(StrEnum):
@@ -63,7 +63,7 @@ def choose_engine(asked: str, files: Iterable[Path], *, free: int | None = None)
 
 
 def estimated_rows(path: Path) -> int:
-    """Return about how many rows a file holds: Parquet says so in its footer, for others the size tells."""
+    """Return the approximate number of rows in a file: from Parquet's footer, else from the size."""
     try:
         size, named = path.stat().st_size, by_name(path)
         if named is None:

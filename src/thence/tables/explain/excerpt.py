@@ -30,7 +30,7 @@ class IndexRange:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Conditions on rows; None is met by all."""
+    """Conditions on rows; None sets no condition."""
 
     run: str | None = None
     index_ranges: tuple[IndexRange, ...] | None = None
@@ -68,7 +68,7 @@ def excerpt_rows(events: Iterable[Event], excerpt: Excerpt) -> list[Event]:
 
 
 def places_of(events: Iterable[Event], finding: Finding) -> list[RowId]:
-    """Return the rows of interest of a finding: its path, its sends, and what its destination received of it."""
+    """Return the rows of interest of a finding: its path, its sends, and the receipts at its destination."""
     messages = set(finding.messages())
     there = finding.destination
     rows = [e for e in events if e.message in messages and (e.kind == "send" or e.process == there)]

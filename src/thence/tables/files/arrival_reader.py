@@ -148,7 +148,7 @@ def _object(data: bytes) -> Row | None:
 
 
 def column_of_lines(names: Iterable[str]) -> str:
-    """Return what the column for texts of lines without an object is called in a table that has these columns."""
+    """Return the name of the column for texts of lines without an object, in a table that has these columns."""
     called, taken = CORRUPT, {name.lower() for name in names}
     while called in taken:
         called += "_"
@@ -290,24 +290,24 @@ def check_types(messages: Iterable[object], causes: Sequence[object], columns: C
 
 
 def check_first_types(files: Iterable[Path], columns: Columns) -> None:
-    """Look at the first rows of JSON lines as `check_types` does at all."""
+    """Check the types in the first rows of JSON lines, as `check_types` checks all rows."""
     rows = [row for file in files for row in islice(_rows(file, []), FIRST) if isinstance(row, dict)]
     check_types((row.get(columns.message) for row in rows), [row.get(columns.cause) for row in rows], columns)
 
 
 _TYPES = {"text": "string", "number": "bigint"}
-"""What Spark calls the types of JSON."""
+"""Spark's names of the types of JSON."""
 
 
 def _family(values: Iterable[object]) -> Family | None:
-    """Return what ids are compared as; None if there is no id among them, or of several types."""
+    """Return the type as which ids are compared; None without ids, or with ids of several types."""
     names: dict[type[object], Family] = {str: "text", int: "number", float: "number"}
     found = {names.get(type(value)) for value in values if value is not None and value != ""}
     return found.pop() if len(found) == 1 else None
 
 
 def refusal_of_all(files: Iterable[Path]) -> TraceError:
-    """Return what is said of files none of whose lines holds an object, as another reader found."""
+    """Return the error for files without any JSON object, as another reader found them."""
     unread: list[Quarantined] = []
     for file in files:
         for _ in _rows(file, unread):
@@ -405,7 +405,7 @@ def _column(values: list[object], kind: pa.DataType | None) -> pa.Array:
         return pa.array(_fitted(values, kind), kind)
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # the last of integers above 64 bits
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # OverflowError: integers above 64 bits
         return pa.array([v if v is None or isinstance(v, str) else json.dumps(v) for v in values], pa.string())
 
 

@@ -97,7 +97,7 @@ def event_batch(
     needs: bool = True,
     coded: bool = False,
 ) -> pa.RecordBatch:
-    """Return rows in types that a column may have as a batch of rows, of which `first` is the first line.
+    """Return rows, in any types that the columns accept, as a batch of rows; `first` is the number of the first line.
 
     `coded`: dictionaries of texts stay what they are.
     """
@@ -269,7 +269,7 @@ def _is_empty(texts: pa.Array) -> pa.Array:
 
 
 def _told(array: pa.Array, flag: Callable[[pa.Array], pa.Array]) -> pa.Array | None:
-    """Return flags of texts; of codes each text is asked once, and None is for no flag at all."""
+    """Return flags of texts, computed once for each dictionary entry; None if no flag is set."""
     if not pa.types.is_dictionary(array.type):
         return flag(array)
     flags = flag(array.dictionary)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLE = "table"
-"""What stands for the file of a row of a table."""
+"""The text in place of a file name for rows of a table in memory."""
 
 
 def input_batches(table: InputTable, columns: Sequence[Column], *, needs: bool = True) -> Iterator[pa.RecordBatch]:

@@ -93,7 +93,7 @@ _LIKE: tuple[tuple[bytes, str], ...] = (
 _JOURNAL = "part of the journal of a `thence endpoint`; its events are in the file that its configuration calls record"
 _LINES = "JSON lines are accepted, one object a line"
 _BINARY = f"binary data of no format known here; {_LINES}, or Parquet"
-SAY_WHICH = f"; say which by --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
+SAY_WHICH = f"; name one with --format: {', '.join(FORMATS)}, or give a pattern with the groups host, clock and event"
 """Advice for callers that can name the format."""
 
 ELSEWHERE = (
@@ -156,7 +156,7 @@ def detect(
         with open_bytes(path, begins) as stream:
             raw = stream.read1(SAMPLE)
     except PermissionError:
-        return Unfit("it cannot be read: you may not read it", claims=named is not None)
+        return Unfit("it cannot be read: no permission", claims=named is not None)
     except BROKEN as error:
         return named or Unfit(f"it cannot be read: {first_line(error)}", claims=False)
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
@@ -205,7 +205,7 @@ def _has_clocks(text: str) -> bool:
 
 
 def _lacking(text: str, columns: Sequence[Column]) -> Parts | None:
-    """Name the column that none of the first rows has: one that the caller named, or after some rows a required one."""
+    """Return the error for a column that all first rows lack: one that the caller named, or a required one."""
     names: set[str] = set()
     lines = [line for line in text.split("\n", FIRST)[:FIRST] if line.strip()]
     many = len(lines) == FIRST
@@ -224,7 +224,7 @@ def _lacking(text: str, columns: Sequence[Column]) -> Parts | None:
 
 
 def say_which(column: Column, found: Iterable[str]) -> Parts:
-    """List the columns, and explain how to name the one that is meant."""
+    """List the columns, and explain how to name the right one."""
     names = sorted(found)
     listed = ", ".join(map(visible, names[:LISTED_COLUMNS])) + (", ..." if len(names) > LISTED_COLUMNS else "")
     none = "" if column.required else f", or {column.name}= if there is none"
@@ -238,7 +238,7 @@ def say_which(column: Column, found: Iterable[str]) -> Parts:
 
 
 def _magic(raw: bytes) -> str | None:
-    """Return what the first bytes of a file say."""
+    """Return the format that the first bytes of a file show."""
     if raw.startswith(PARQUET):
         return "gzipped Parquet; unpack it first: Parquet packs its own pages"
     for begins, what in _LIKE:
@@ -269,7 +269,7 @@ def _in_journal(path: Path) -> bool:
 
 
 def _layout(text: str) -> str | None:
-    """Return what a text is laid out like, if that is nothing we read."""
+    """Return a description of a text in a layout that is not accepted, or None."""
     begins = text.lstrip()
     first, _, rest = begins.partition("\n")
     if re.match(r"\[\s*\{", begins) and not (_is_json(first) and rest.strip()):

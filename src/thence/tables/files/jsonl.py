@@ -53,7 +53,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def in_our_words(row: Mapping[str, object], called: Called) -> dict[str, object]:
-    """Return what a row says of our columns, which its writer called otherwise."""
+    """Return a row's values under the contract's names, from the caller's names."""
     found = {ours: row[theirs] for ours, theirs in called.names.items() if theirs in row}
     if called.kinds and isinstance(kind := found.get("kind"), str):
         found["kind"] = called.kinds.get(kind, kind)
@@ -102,7 +102,7 @@ def event_in(row: dict[str, object], order: int | None, *, needs: bool = True) -
 
 
 def called_in(columns: Sequence[Column]) -> Called | None:
-    """Return what lines call the columns that are read of them; None if they are all that there are, in our names."""
+    """Return the names of the columns that are read from lines; None if all are read under the contract's names."""
     if len(columns) == len(EVENT_COLUMNS):
         return their_names(columns)
     return called_by(columns)
@@ -171,7 +171,7 @@ Located = tuple[int, Event] | Quarantined
 def located_line(
     line: Line, file: str, start: int, called: Called | None = None, *, needs: bool = True
 ) -> Located | None:
-    """Return what one line says; nothing if it is blank."""
+    """Return the event or quarantine record of a line; nothing if it is blank."""
     if not line.data or line.data.isspace():
         return None
     if not line.whole:
@@ -188,7 +188,7 @@ def located_line(
 
 
 def _left(row: dict[str, object]) -> dict[str, object]:
-    """Return what an object says that is not an event; nothing of a column that stands twice."""
+    """Return the usable columns of an object that is not an event, without repeated columns."""
     twice = row.twice if isinstance(row, _Doubled) else ()
     return readable({name: value for name, value in row.items() if name not in twice})
 

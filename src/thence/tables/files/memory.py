@@ -10,7 +10,7 @@ SHARE = 0.5
 
 
 def free_memory() -> int:
-    """Return the bytes that can be taken without pushing others out: what the system says is available."""
+    """Return the bytes of memory that the system reports as available."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

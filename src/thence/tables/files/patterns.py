@@ -1,4 +1,4 @@
-"""Regular expressions that come from outside: searched for in linear time, so that none of them can hang us.
+"""Users' regular expressions, searched for in linear time, so that no pattern can hang the process.
 
 Invariant: `finder(pattern, groups)` understands what JavaScript and Python have in common, with named groups written
 `(?<name>...)` or `(?P<name>...)`. It runs on RE2 (`google-re2`), whose time grows with the text alone. What RE2 cannot
@@ -37,7 +37,7 @@ Finder = Callable[[str], Iterator[Hit]]
 
 
 def own(pattern: str) -> Finder:
-    """Return the finder of a pattern of ours, by the standard library."""
+    """Return the finder of a built-in pattern, by the standard library."""
     compiled = re.compile(pattern, re.MULTILINE)
 
     def find(text: str) -> Iterator[Hit]:
@@ -50,7 +50,7 @@ def own(pattern: str) -> Finder:
 
 
 def finder(pattern: str, groups: Sequence[str] = ()) -> Finder:
-    """Return the finder of a pattern from outside; it must have these groups."""
+    """Return the finder of a user's pattern, which must have these groups."""
     if pattern == EVENT:
         return _events
     if pattern == DELIMITER and not groups:
@@ -122,7 +122,7 @@ def _why(error: Exception) -> str:
     problem = error.args[0] if error.args else ""
     text = problem.decode("utf-8", "replace") if isinstance(problem, bytes) else str(error)
     if re.search(r"invalid perl operator: \(\?<?[=!]", text):
-        return "it looks around ((?=, (?!, (?<= or (?<!), which cannot be done in linear time; say it without"
+        return "it uses lookaround ((?=, (?!, (?<= or (?<!), which cannot be searched in linear time; write it without"
     if re.fullmatch(r"invalid escape sequence: \\[1-9]", text):
         return f"it refers back ({text[-2:]}), which cannot be done in linear time; say it without"
     return text

@@ -73,7 +73,7 @@ class Trace:
     """The content of small files that were read to tell their format."""
 
     def called(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """Return some columns, as these files call them."""
+        """Return some columns, under the names in these files."""
         names = names_of(columns)
         return tuple(column for column in self.columns if column.name in names)
 
@@ -84,7 +84,7 @@ class Trace:
 
     @property
     def in_our_names(self) -> bool:
-        """Return whether the tables have our names and words."""
+        """Return whether the tables use the contract's names and words."""
         return their_names(self.judged) is None
 
     def splits(self, size: int | None = None, columns: Sequence[Column] = EVENT_COLUMNS) -> Splits:
@@ -180,7 +180,7 @@ class Trace:
         return open_bytes(path, self.kept.get(path))
 
     def record_audit(self) -> RecordAudit | None:
-        """Return what is said of files of records beside the verdict on their order; None without such files."""
+        """Return the findings about files of records besides the verdict on their order; None without such files."""
         if not self.records:
             return None
         from thence.tables.files.record_events import RecordAudit, record_events
@@ -285,7 +285,7 @@ class _Lines:
             yield broken_off(str(self._path), self.count + 1, error)
 
     def located(self, start: int, called: Called | None, *, needs: bool) -> Iterator[Located]:
-        """Yield what each line says that is not blank."""
+        """Yield the event or quarantine record of each line that is not blank."""
         for block in self.blocks():
             if isinstance(block, Quarantined):
                 yield block

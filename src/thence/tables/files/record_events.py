@@ -55,7 +55,7 @@ class Orphan(NamedTuple):
     @property
     def sentence(self) -> str:
         """Return what is said of it in words."""
-        return f"{self.message} names {self.cause}, which is not there"
+        return f"{self.message} names {self.cause}, which is not among the records"
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class RecordAudit:
         return "unknown" if self.orphans else "causal"
 
     def run_verdicts(self) -> dict[str, Verdict]:
-        """Return the runs that are not causal by what is said here, each with its verdict."""
+        """Return the runs that are not causal by these findings, each with its verdict."""
         unknown: dict[str, Verdict] = {each.run: "unknown" for each in self.without_cause}
         return unknown | {each.run: "violated" for each in self.early}
 

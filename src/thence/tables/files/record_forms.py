@@ -19,7 +19,7 @@ _CLOUDEVENT = {"specversion", "id", "source", "type"}
 
 
 def form_of(text: str) -> Form | None:
-    """Return which records a text holds, by the first of them."""
+    """Return the kind of records in a text, recognised by the first."""
     if _OTLP.match(text):  # an export may be longer than any sample
         return "otlp"
     try:

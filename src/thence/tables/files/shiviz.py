@@ -214,7 +214,7 @@ def _event(file: str, found: _Found, layout: str) -> ClockEvent | Quarantined:
 
 
 def parse_clock(text: str, host: str) -> dict[str, int] | str:
-    """Return the clock a log prints for an event of a host, or the reason why there is no usable one."""
+    """Return the clock that a log prints for an event of a host, or the reason why it is unusable."""
     try:
         clock = json.loads(text, object_pairs_hook=_pairs)
     except (ValueError, RecursionError) as error:

@@ -69,8 +69,8 @@ def excerpt(raw: bytes | str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """Return the first line of an error's text, without its full stop."""
+    return (str(error).splitlines() or [type(error).__name__])[0].removesuffix(".")
 
 
 def is_packed(path: Path) -> bool:
@@ -79,7 +79,7 @@ def is_packed(path: Path) -> bool:
 
 
 def packed_by(path: Path) -> str | None:
-    """Return how the name of a file should end for what it is packed by; None if it is plain."""
+    """Return the file name suffix for a file's compression; None if it is not packed."""
     with path.open("rb") as stream:
         begins = stream.read(len(ZSTD))
     return ".gz" if begins.startswith(GZIP) else ".zst" if begins == ZSTD else None

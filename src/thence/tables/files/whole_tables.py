@@ -33,7 +33,7 @@ _MISREAD = re.compile(r"In CSV column #(\d+): CSV conversion error to int\d+: in
 
 
 class Misread(TraceError):
-    """A column that has a type of ours holds a value of another."""
+    """A column of the contract holds a value of another type."""
 
     def __init__(self, path: Path, names: list[str], column: str, value: str) -> None:
         """Name the columns, this one and the value."""
@@ -141,12 +141,12 @@ def _not_utf_8(path: Path, content: bytes | None) -> int | None:
                 except UnicodeDecodeError:
                     return number
     except BROKEN:
-        pass  # of a damaged file something else is said
+        pass  # a damaged file gets another error
     return None
 
 
 def _in_row(error: Exception, path: Path, content: bytes | None, parse: csv.ParseOptions) -> str:
-    """Return what an error says; a reader without threads also says in which row."""
+    """Return an error's text, with the row, which only a reader without threads reports."""
     import pyarrow as pa
     from pyarrow import csv
 

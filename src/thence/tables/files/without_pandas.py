@@ -1,4 +1,4 @@
-"""Keep Arrow from importing pandas, which takes longer than a small audit, when it only looks whether it is there.
+"""Keep Arrow from importing pandas just to detect pandas objects, which takes longer than a small audit.
 
 *Invariant.* Code that needs pandas still gets it: Arrow imports it when asked to convert to or from it. Only that it
 recognises objects of pandas by itself, in a process that has not imported pandas, is given up; so this is for commands
@@ -19,9 +19,9 @@ class _Absent:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse pandas alone."""
+        """Raise ImportError for pandas; leave all other modules to the next finder."""
         if fullname == "pandas":
-            raise ModuleNotFoundError("pandas is not looked for", name=fullname)
+            raise ModuleNotFoundError("pandas is not loaded here", name=fullname)
         return None
 
 

@@ -126,7 +126,7 @@ class CausalScope(BaseMiddleware[Any, Any]):
     """One message's turn: from its causes' ends to the publication of its reply."""
 
     def __init__(self, msg: Any, /, *, context: Any, causal: CausalMiddleware) -> None:
-        """Take nothing yet."""
+        """Store the message's context; the turn is taken when the message is consumed."""
         super().__init__(msg, context=context)
         self._causal, self._entered = causal, False
         self._mine = id(context.get_local("handler_")) in causal.readers
@@ -138,7 +138,7 @@ class CausalScope(BaseMiddleware[Any, Any]):
             return await call_next(msg)
         row = self._causal.row(msg)
         row = await row if inspect.isawaitable(row) else row
-        msg.committed = AckStatus.ACKED  # an ack by hand would commit everything that was read
+        msg.committed = AckStatus.ACKED  # a manual ack would commit everything that was read
         turn = self._turn = Turn(self._causal.gate, row, limited=False)
         handling = current.get()
         if handling is not None:

@@ -258,7 +258,7 @@ def _numbered(own: LabelRows, scanned: Scanned, imports: Longs) -> tuple[Ints, I
 
 
 def _narrow(clocks: Clocks) -> Clocks:
-    """Store small numbers small."""
+    """Return clocks in the narrowest integer type that holds them."""
     return clocks.astype(np.uint16) if clocks.size and int(clocks.max()) < 1 << 16 else clocks
 
 

@@ -19,7 +19,7 @@ DRAWN = 24
 
 
 def explanation(result: AuditResult, number: int = 1, *, width: int | None = None) -> str:
-    """Return a violation by its number, as a sentence and a diagram of at most `width` columns where that can be."""
+    """Return a violation by its number, as a sentence and a diagram of at most `width` columns if possible."""
     if number < 1:
         raise MisuseError(f"violations are numbered from 1, found {number}")
     found = result.nth_violation(number)

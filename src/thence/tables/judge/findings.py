@@ -33,7 +33,7 @@ VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE, R
 hide. `possible`: it was never delivered, but a row that is missing or was set aside may hide that.
 """
 LISTED_TAGS = (RUN, VIOLATION, ABSENT, POSSIBLE, UNDELIVERED, DUPLICATE, MISDELIVERED, QUARANTINE)
-"""What is said in the end; the other tags are of parts that still have to be put together."""
+"""Tags of final findings; the other tags mark parts that are still to be merged."""
 SUMMARY, IDS, WANT, TROUBLE = "summary", "ids", "want", "trouble"
 FindingColumn: TypeAlias = pa.ChunkedArray | pa.Array | np.ndarray | list[str] | list[bytes] | str | int | None
 PAYLOAD_BYTES = 4 << 20

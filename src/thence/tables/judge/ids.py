@@ -1,8 +1,8 @@
 """Messages that are sent twice in a run, which a chunk cannot know: its summary does not name every message it sends.
 
 Invariant: Equal ids have equal hashes, so a message sent in two chunks is always noticed. Two ids with one hash are
-noticed too, wrongly; the run is then judged whole, by the ids themselves. So hashes decide nothing but who has to look
-twice.
+noticed too, wrongly; the run is then judged whole, by the ids themselves. So hashes only decide which runs are judged
+a second time.
 """
 
 from __future__ import annotations

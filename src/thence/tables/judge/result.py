@@ -1,7 +1,7 @@
 """Results of an audit, one type for every engine: verdict, lists, JSON, sentences and exit code.
 
 Invariant. Every list is sorted and the same for every engine: violations by (run, destination, missing), numbered from
-1 in that order; the others by their columns from left to right, null first. Lists are handed out row by row, so that
+1 in that order; the others by their columns from left to right, null first. Lists are returned row by row, so that
 memory does not grow with them. `violated` if there is a violation; else `unknown` if one is possible, if a row that was
 set aside or a gap could hide one, or if there was no event at all; else `causal`.
 
@@ -35,7 +35,7 @@ FindingValue = str | int | None
 FindingRow = dict[str, FindingValue]
 """A finding: the columns of its list, in their order."""
 ViolationKey = tuple[str, str, str]
-"""What tells violations apart: run, destination, missing message."""
+"""The identity of a violation: run, destination, missing message."""
 ListName = Literal["violations", "possible", "undelivered", "duplicates", "misdelivered", "quarantine"]
 
 COPY = ("run", "message", "destination")
@@ -66,7 +66,7 @@ SORTED_BY: dict[ListName, tuple[str, ...]] = {**COLUMNS, "violations": KEY, "pos
 
 
 class RunRow(TypedDict):
-    """One run: what it is, and how many there are of everything."""
+    """One run: its name, its verdict and its counts."""
 
     run: str
     verdict: str
@@ -85,15 +85,15 @@ RUN_TYPES = {"run": "string", "verdict": "string"}
 RUN_TYPES |= {name: "bigint" for name in RunRow.__annotations__ if name not in RUN_TYPES}
 """The columns of the rows of runs, and their types as Spark SQL writes them."""
 COUNTS: dict[ListName, str] = {name: name for name in COLUMNS} | {"quarantine": "quarantined"}
-"""What the count of each list is called in the row of a run."""
+"""The column with the count of each list, in the row of a run."""
 
 
 SUMS = ("events", "messages", "gaps")
-"""What is summed up over the parts of a run."""
+"""Columns that are summed over the parts of a run."""
 
 
 def run_row(run: str, found: Mapping[str, int], *, clouded: bool) -> RunRow:
-    """Return the row of a run from its sums and how many there are with each tag."""
+    """Return the row of a run from its sums and its counts by tag."""
     counts = {COUNTS[name]: found.get(tag, 0) for name, tag in TAGS.items()}
     counts["possible" if clouded else "violations"] += found.get(ABSENT, 0)
     set_aside = counts["quarantined"] + clouded
@@ -102,13 +102,13 @@ def run_row(run: str, found: Mapping[str, int], *, clouded: bool) -> RunRow:
 
 
 def sort_key(name: ListName, row: FindingRow) -> list[tuple[bool, str | int]]:
-    """Return what a row of a list is sorted by: null first."""
+    """Return the sort key of a row of a list: null first."""
     values = [row[column] for column in SORTED_BY[name]]
     return [(False, "") if value is None else (True, value) for value in values]
 
 
 class Findings(ABC):
-    """Where the findings of an audit are, and how to get at them; every engine has its own way."""
+    """Access to the findings of an audit; each engine implements it."""
 
     _clouded: frozenset[str] | None = None
 
@@ -164,9 +164,9 @@ class AuditResult:
     engine: str
     route: str
     clocks: ClockAudit | None = None
-    """What is said of logs that carry clocks and no messages."""
+    """Findings about logs that carry clocks and no messages."""
     records: RecordAudit | None = None
-    """What is said of files of spans, events or changes, beside the verdict on their order."""
+    """Findings about files of spans, events or changes, besides the verdict on their order."""
     log_quarantine: list[FindingRow] = field(default_factory=list)
     """Lines of such logs that could not be used."""
     allow_empty: bool = False
@@ -304,13 +304,13 @@ class AuditResult:
 
 
 def _judged_by(of_records: Mapping[str, Verdict], run: RunRow) -> RunRow:
-    """Return a run with the worse of two verdicts: by the order of its events, and by what its records say."""
+    """Return a run with the worse of two verdicts: on the order of its events, and on its records."""
     worst = worst_of((run["verdict"], of_records.get(run["run"], "causal")))
     return run if worst == run["verdict"] else RunRow({**run, "verdict": worst})
 
 
 def key_of(row: FindingRow) -> ViolationKey:
-    """Return what tells a violation apart."""
+    """Return the identity of a violation."""
     return str(row["run"]), str(row["destination"]), str(row["missing"])
 
 

@@ -1,4 +1,4 @@
-"""Choice of the route of an audit, which is shown to the user.
+"""The route of an audit: how rows reach the task that judges them.
 
 Invariant. Every route gives the same answer; they differ in what moves, and so in time and memory. A route says its
 name and, in a sentence, why it was taken; `thence audit --verbose` shows it, and the JSON has it as `route`.

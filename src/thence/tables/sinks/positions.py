@@ -1,4 +1,4 @@
-"""Positions of a target: the transactions that it has, written in the same target transaction as their changes.
+"""Positions of a target: the transactions it has applied, written in the same target transaction as their changes.
 
 *Invariant.* `claim` runs first in a target transaction. It returns False for a transaction that the target has. Where
 it returns True, no other process can commit the same transaction: the row of its position is locked until this one

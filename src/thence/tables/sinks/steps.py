@@ -26,7 +26,7 @@ from thence.tables.sources import WholeTransaction
 MANY = 1000
 """rows of one statement"""
 PLACES = (("lsn",), ("file", "pos", "row"))
-"""what says in a change's `source` where it lies in the log: of PostgreSQL, and of MySQL and MariaDB"""
+"""fields of a change's `source` with its place in the log: of PostgreSQL, and of MySQL and MariaDB"""
 Action = Literal["upsert", "update", "delete", "empty"]
 Values = dict[str, Any]
 """values by the parameters of a statement"""
@@ -44,7 +44,7 @@ class TableStep:
 
 
 def steps(unit: WholeTransaction, target: Target) -> Iterator[TableStep]:
-    """Return what applies a transaction."""
+    """Return the statements that apply a transaction."""
     if unit.kind == "snapshot":
         return _runs(_snapshot(unit, target))
     return _runs(_each(_numbered(unit), target))

@@ -53,7 +53,7 @@ class Target:
         firm = {key for key in self.cyclic() if not nullable(key)}
         try:
             return self._by(lambda key: key not in on_cycles or key in firm)
-        except CycleError:  # a snapshot will say so
+        except CycleError:  # writing a snapshot raises the error
             return self._by(lambda key: key not in on_cycles)
 
     def _by(self, counts: Callable[[sa.ForeignKeyConstraint], bool]) -> dict[sa.Table, int]:
@@ -102,7 +102,7 @@ class Target:
 
     @staticmethod
     def shown(key: sa.ForeignKeyConstraint) -> str:
-        """Return a foreign key as people write it."""
+        """Return a foreign key as text: the table, its columns and the table it refers to."""
         columns = ", ".join(column.name for column in key.columns)
         return f"{key.table.fullname}({columns}) to {key.referred_table.fullname}"
 

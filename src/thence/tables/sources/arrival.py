@@ -1,7 +1,7 @@
 """The row that every adapter makes: an arrival with explicit causes, or a record set aside with the reason.
 
 Invariant: one record gives one row. A row without a message id is one that delivery quarantines; its `note` says why,
-and its `kind` what the record is, so nothing is left out and nothing is set aside without a word.
+and its `kind` what the record is, so nothing is left out and every record that is set aside has a reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from thence.core.model.plain import Fields
 
 
 class Arrival(TypedDict):
-    """A row of the arrivals table (by="depends_on"), with what the record is and what is to be said of it."""
+    """A row of the arrivals table (by="depends_on"), with the kind of the record and a note."""
 
     run: str | None
     destination: str | None

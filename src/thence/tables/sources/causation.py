@@ -117,12 +117,12 @@ def beside(arrival: Arrival, event: Fields, read: set[str]) -> dict[str, Field]:
 
 
 def no_id(names: Preset) -> str:
-    """Return what is said of a message without an id."""
+    """Return the note for a message without an id."""
     return f"no id: field {names.id!r} is missing or empty"
 
 
 def alone(names: Preset) -> str:
-    """Return what is said of a message that waits for another and belongs to no conversation."""
+    """Return the note for a message that names a cause and belongs to no conversation."""
     return f"it names a cause and no conversation: field {names.destination!r} is missing or empty"
 
 

@@ -97,7 +97,7 @@ def from_change(
 
 
 def check_order(order: str) -> None:
-    """Refuse an order that there is not."""
+    """Raise an error for an unknown order."""
     if order not in get_args(ChangeOrder):
         raise MisuseError(f"order is {order!r}; {', '.join(get_args(ChangeOrder))} are accepted")
 
@@ -119,7 +119,7 @@ def read_change(
     if "ddl" in body or "tableChanges" in body:
         return _aside("schema change", "a change of a table's schema, which belongs to no transaction", server)
     if body and body.keys() <= _TIMES:
-        return _aside("heartbeat", "a heartbeat: the connector lives", server)
+        return _aside("heartbeat", "a heartbeat of the connector", server)
     if body.keys() >= {"id", "type", "data"}:
         return _aside("signal", "a signal to the connector", server)
     fields = ", ".join(sorted(map(str, body))[:8]) or "nothing"

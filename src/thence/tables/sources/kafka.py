@@ -25,10 +25,10 @@ see again what came after the last commit: it knows it by its message id.
 The active consumer is the one that Kafka assigns the one partition of the state topic, and the last whole state there
 is the one that holds. A consumer that was replaced is fenced: its `commit` raises `PeerError`.
 
-Departures. Offsets of the group are committed after the transaction, up to what was handed on, for other tools to see;
-reading goes on where the state says, behind what is held. They are not part of the transaction, because the client's
-call for that can wait forever once a broker has gone away (librdkafka#5456, #5511). The offset committed for the state
-topic says from where the last state is looked for, and nothing depends on its being the latest.
+Departures. Offsets of the group are committed after the transaction, up to the rows that were returned, for other tools
+to see; reading continues from the state, which includes held records. They are not part of the transaction, because the
+client's call for that can wait forever once a broker has gone away (librdkafka#5456, #5511). The offset committed for
+the state topic says from where the last state is looked for, and nothing depends on its being the latest.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _PLACE = itemgetter("topic", "partition", "offset")
 
 
 class CausalConsumer:
-    """Hands on the records of topics in causal order."""
+    """Returns the records of topics in causal order."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class CausalConsumer:
             config: of confluent-kafka's consumer; `group.id` is needed.
             topics: what is read.
             orderer: makes an empty `Orderer`; with `concurrency`, an empty `Gate`.
-            destination: who consumes; the group if not given.
+            destination: the name of the consumer in stamps and headers; the group if not given.
             state_topic: where the state is kept, `<group>-thence-state` if not given (`<group>-thence-done` with
                 `concurrency`); it is made if it is not there.
             concurrency: run handlers, as many at once: call `run` in place of `poll` and `commit`.
@@ -174,7 +174,7 @@ class CausalConsumer:
         self._forwarded.append((topic, row))
 
     def commit(self) -> None:
-        """Make what was handed on final, with what was forwarded; raise `PeerError` if another consumer took over."""
+        """Commit the returned and the forwarded rows; raise `PeerError` if another consumer took over."""
         if not self.active:
             return
         try:
@@ -268,10 +268,10 @@ class CausalConsumer:
             consumer.assign([])
 
     def _take_over(self) -> None:
-        """Fence who was active before, read the state of the last commit, and go on from there."""
+        """Fence the earlier active consumer, read the state of the last commit, and continue from there."""
         kafka = client()
         if not self._fenced:
-            settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise what is wrong
+            settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise the client's errors
             self._writer = kafka.Producer({**self._config, **settings})
             patiently(lambda: self._writer.init_transactions(CALL_SECONDS))
             self._fenced = True
@@ -286,7 +286,7 @@ class CausalConsumer:
         self._consumer.assign([])
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Another consumer goes on from the last commit; what was read since is theirs."""
+        """Drop what was read since the last commit: another consumer continues from there."""
         self._chosen = False
         self._forget()
         consumer.unassign()
@@ -372,7 +372,7 @@ class CausalConsumer:
             self._consumer.commit(offsets=places, asynchronous=True)
 
     def _handed_on(self) -> list[TopicPartition]:
-        """Return, for each partition, the offset up to which everything was handed on."""
+        """Return, for each partition, the offset up to which every row was returned."""
         held = self._unhanded()
         ends = {where: min(held.get(where, ()), default=end) for where, end in self._next.items() if end >= 0}
         return [client().TopicPartition(*where, offset) for where, offset in ends.items()]
@@ -386,7 +386,7 @@ class CausalConsumer:
                 self._writer.poll(0.1)
 
     def _give_up(self, why: Exception) -> None:
-        """Undo a transaction that failed; raise what would make it fail again."""
+        """Abort the failed transaction; raise what would make it fail again."""
         kafka = client().KafkaException
         try:
             patiently(lambda: self._writer.abort_transaction(CALL_SECONDS))

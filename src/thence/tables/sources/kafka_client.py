@@ -83,7 +83,7 @@ def passing(error: KafkaError) -> bool:
 
 
 def patiently(act: Callable[[], T]) -> T:
-    """Do something that a broker may be away for, again and again until it is there."""
+    """Retry a call while the broker is unavailable."""
     end = time.monotonic() + OUTAGE
     while True:
         try:

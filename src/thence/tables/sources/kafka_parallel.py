@@ -315,21 +315,21 @@ class ParallelConsumer:
         consumer.assign([])
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Let handlers end and commit, before another consumer goes on."""
+        """Let handlers end and commit, before another consumer continues."""
         self._chosen = []
         if self.active:
             self._end(commit=True)
         consumer.unassign()
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Another consumer may be at work already: a commit would be refused."""
+        """Stop without a commit, which would be refused: another consumer may be active already."""
         self._chosen = []
         if self.active:
             self._end(commit=False)
         consumer.unassign()
 
     def _take_over(self) -> None:
-        """Read what the group has settled, and go on from there."""
+        """Read the group's settled records, and continue from there."""
         kafka = client()
         units, self._chosen = self._chosen, []
         self._reset()
@@ -378,7 +378,7 @@ class ParallelConsumer:
         return gate
 
     def _end(self, *, commit: bool) -> None:
-        """Wait for the handlers that run; then another consumer may go on."""
+        """Wait for the handlers that run; then another consumer may continue."""
         self.active = False
         self._feed.close()
         self._settle()

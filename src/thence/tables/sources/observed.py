@@ -1,4 +1,4 @@
-"""A list of arrivals as a trace, so that it can be audited, shown and asserted: who logged what before its cause?"""
+"""A list of arrivals as a trace, to audit, show or assert that no effect was logged before its cause."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def observed(arrivals: Iterable[Arrival], *, observer: str = OBSERVER) -> list[E
 
     Args:
         arrivals: rows of an adapter of `thence.sources`, in the order in which the log got them.
-        observer: what the trace calls the log.
+        observer: the name of the log in the trace.
     """
     rows = [row for row in arrivals if row["message"] is not None]
     there = {(row["destination"], row["message"]) for row in rows}

@@ -1,4 +1,4 @@
-"""Whole transactions of a database: what delivery lets through, released once END and all its changes are there.
+"""Whole transactions of a database: delivered changes, released once END and all changes of a transaction are there.
 
 END waits for the last of its `event_count` changes, and each change for the one before (`debezium.py`). So a delivered
 END says that all the changes of its transaction were delivered, by the one delivery rule; what is added here is that
@@ -239,7 +239,7 @@ class Units:
 
 
 class WholeTransactions:
-    """Records of Debezium's topics in, one at a time and in any order; whole transactions out.
+    """Turns records of Debezium's topics, pushed one at a time in any order, into whole transactions.
 
         transactions = WholeTransactions()
         for record in records:                      # Record(value, key, topic, partition, offset)
@@ -362,7 +362,7 @@ class WholeTransactions:
         return found
 
     def waiting(self) -> list[dict[str, Any]]:
-        """Name every transaction that has begun and is not whole: what it has, and what it waits for.
+        """List every transaction that has begun and is not whole: its changes so far, and what it waits for.
 
         Where no record was part of a transaction so far, one entry without a transaction says why.
         """

@@ -1,4 +1,4 @@
-"""The audit in this process: no JVM, no session; the same stages, the same answers.
+"""The audit in this process, without JVM and session; the stages and answers are those on Spark.
 
     import thence
     with thence.audit("trace.jsonl") as result:      # files, folders, globs; a table of any kind; events
@@ -85,7 +85,7 @@ def audit(
     kinds: Mapping[str, str] | None = None,
     progress: AuditProgress = silent,
 ) -> LocalAuditResult:
-    """Audit a trace in this process: was every message delivered after its causes, and if not, which were not?
+    """Audit a trace in this process: check that every message was delivered after its causes, and list violations.
 
         thence.audit("trace.jsonl").verdict    # 'causal', 'violated' or 'unknown'
 
@@ -140,6 +140,6 @@ def audit_trace(trace: Trace, *, cores: int | None = None, progress: AuditProgre
 
 
 def refused_row(refused: Quarantined) -> FindingRow:
-    """Return what a reader refused as a row of the list `quarantine`."""
+    """Return a row that a reader rejected as a row of the list `quarantine`."""
     row = refused.row()
     return {column: row.get(column) for column in COLUMNS["quarantine"]}  # type: ignore[misc]

@@ -197,7 +197,7 @@ class LocalEngine:
         return found
 
     def _judged(self, chunk: StoredChunk, troubled: set[str]) -> pa.Table:
-        """Return what is found in one chunk; that of a run that is in trouble already is not looked at."""
+        """Return the findings of one chunk; chunks of a run that is already in trouble are skipped."""
         if chunk.number is None or chunk.run is None:
             return pa.Table.from_batches(judged_runs(chunk.load(), block=None), SCHEMA)
         if chunk.run in troubled:
@@ -205,7 +205,7 @@ class LocalEngine:
         return summarise(chunk.run, chunk.number, chunk.load(), want=self._want.get(chunk.run, ()))
 
     def _finish(self, merger: ChunkMerger, kept: list[pa.Table], done: Round[list[pa.Table]]) -> None:
-        """Describe what a run turned out to be, or what is to be done about it."""
+        """Return the findings of a run, or what must be judged again."""
         rest = merger.finish()
         first = rest.column("tag")[0].as_py()
         if first == findings.TROUBLE:
@@ -218,7 +218,7 @@ class LocalEngine:
 
 
 def _add(found: pa.Table, merger: ChunkMerger, done: Round[list[pa.Table]]) -> pa.Table:
-    """Merge the next chunk of a run, unless that is in trouble; return what is known by now."""
+    """Merge the next chunk of a run, unless the run is in trouble; return the findings so far."""
     tags = found.column("tag")
     if merger.run in done.troubled or pc.any(pc.equal(tags, findings.TROUBLE)).as_py():
         done.troubled.add(merger.run)

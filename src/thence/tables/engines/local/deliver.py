@@ -72,7 +72,7 @@ def deliver_table(
 
 
 def _after_known(table: pa.Table, known: pa.Table, names: Columns) -> pa.Table:
-    """Return a table behind the ids that are known, which `delivered` takes out again."""
+    """Return the known ids followed by the table; `delivered` removes the ids again."""
     if "outcome" in known.column_names and family(known.schema.field("outcome").type) == "text":
         outcome = known.column("outcome").cast(pa.string())
         known = known.filter(pc.invert(pc.is_in(outcome, pa.array(sorted(UNPLACED)))))

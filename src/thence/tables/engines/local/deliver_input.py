@@ -85,7 +85,7 @@ def deliver(
     max_jump: float | None = None,
     filter_limit: int | None = None,
 ) -> Any:
-    """Put the rows of a table into causal order, key by key, and say of each what became of it.
+    """Put the rows of a table into causal order, key by key, and add each row's outcome.
 
     Every row comes out once, with the columns of `thence.tables.delivery.OUTPUT_COLUMNS` added.
 
@@ -95,7 +95,7 @@ def deliver(
         data: a pandas, Polars, Narwhals or pyarrow table, a DuckDB relation, an Ibis table or a list of dicts, which
             comes out as the same kind; anything else with Arrow's capsule interface, or the path of files, which comes
             out as a pyarrow Table.
-        by: what rows say about their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp` (thence's
+        by: how rows name their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp` (thence's
             stamps).
         id: the column of the row's id, short for `columns={"message": ...}`.
         causes: the column of the causes, short for `columns={"depends_on": ...}`.
@@ -103,7 +103,7 @@ def deliver(
         key: the columns whose values separate independent orders; by default run and destination, where the table has
             them.
         columns: your names for columns of the contract, as in `{"message": "event_id"}`.
-        separator: what stands between the ids where one text names several causes.
+        separator: the separator of the ids where one text names several causes.
         known: ids that count as delivered before the first row: a table in any of the forms of `data` but a path, with
             the columns of the key and of the ids, or ids alone where there is no key. Of the result of an earlier
             delivery only rows with a position count.
@@ -143,7 +143,7 @@ def deliver(
 
 
 class Ordered(NamedTuple):
-    """Rows in causal order: where each stood, what is added to it, and the terms with the key that was used."""
+    """Rows in causal order: their places in the input, the added columns, and the terms with the key that was used."""
 
     places: pa.Array
     added: pa.Table
@@ -178,7 +178,7 @@ def ordered_input(
 
 
 def _known(known: Any, terms: DeliveryTerms) -> pa.Table:
-    """Return what is known as a table of the key's columns and the ids."""
+    """Return the known ids as a table of the key's columns and the ids."""
     import pyarrow as pa
 
     from thence.tables.delivery.delivery_terms import check_known
@@ -220,7 +220,7 @@ def _known_refusal(known: object) -> MisuseError:
 
 
 def _no_rows(terms: DeliveryTerms, given: Mapping[str, str], *, default_key: bool) -> InputTable:
-    """Return the table without rows that empty JSON lines are: they cannot name the columns that were asked for."""
+    """Return the table for an empty file of JSON lines, which cannot show whether it has the named columns."""
     import pyarrow as pa
 
     from thence.tables.contract.columns import CAUSE_COLUMNS

@@ -1,4 +1,4 @@
-"""`thence.stamp`: the least that each copy must say of its causes, worked out afterwards in this process.
+"""`thence.stamp`: the minimal causes of each copy, computed afterwards in this process.
 
     arrivals = thence.stamp(events)                    # depends_on: the last causes of each copy at its destination
     arrivals = thence.stamp(events, roster=[...])      # and the same as a wire stamp
@@ -40,9 +40,9 @@ STAMPED = {
 }
 """The columns of stamped copies, and their types as Spark SQL writes them."""
 MESSAGES = ("message", "destinations", "depends_on")
-"""What messages must have that name their causes."""
+"""Columns of a table of messages that name their causes."""
 RUN = "run"
-"""The run of messages that name none."""
+"""The run of messages without a run."""
 
 
 def stamp(
@@ -75,9 +75,9 @@ def stamp(
 def is_trace(
     names: Collection[str], roster: object, columns: Mapping[str, str] | None, kinds: Mapping[str, str] | None
 ) -> bool:
-    """Return whether a table of these columns is a trace, not messages that name their causes; refuse what is neither.
+    """Return whether a table of these columns is a trace or holds messages that name their causes; reject others.
 
-    What goes with a trace alone is refused for messages.
+    Arguments that apply only to a trace are rejected for messages.
     """
     if (columns or {}).get("kind", "kind") in names:
         return True

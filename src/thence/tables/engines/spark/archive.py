@@ -53,7 +53,7 @@ class Use(StrEnum):
 
 
 def asked() -> Use:
-    """Return what the user asks for."""
+    """Return the value of `THENCE_ARCHIVE`."""
     setting = os.environ.get(VARIABLE) or Use.AUTO
     if setting not in tuple(Use):
         raise MisuseError(f"{VARIABLE} is {setting!r}; {', '.join(Use)} are accepted")
@@ -82,7 +82,7 @@ def _make_apart(java: Java) -> None:
         nothing = subprocess.DEVNULL
         subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
     except OSError:
-        pass  # no cache directory to write to, no room: sessions start as they did
+        pass  # no writable cache directory or no space: sessions start without an archive
 
 
 def _claim(path: Path) -> bool:
@@ -142,7 +142,7 @@ def build(java: Java) -> Path:
 
 
 def _record(archive: str, scratch: str) -> None:
-    """Run a session that does a little of everything and have its JVM write down its classes as it ends."""
+    """Run a session that uses the main operators, and have its JVM save its loaded classes as it ends."""
     from thence.tables.engines.spark.session import local_session
 
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
@@ -152,7 +152,7 @@ def _record(archive: str, scratch: str) -> None:
 
 
 def _exercise(spark: SparkSession, scratch: Path) -> None:
-    """Shuffle, sort, Arrow, Parquet and a stateful stream: what our operators are made of."""
+    """Run a shuffle, a sort, Arrow, Parquet and a stateful stream, as the operators do."""
     numbers = spark.range(100).selectExpr("id", "id % 7 AS key", "array(cast(id AS string)) AS names")
     numbers.write.parquet(str(scratch / "in"))
     read = spark.read.parquet(str(scratch / "in"))

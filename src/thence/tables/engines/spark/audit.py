@@ -1,4 +1,4 @@
-"""Audit on Spark: is this execution causal, and if not, show me why.
+"""Audit on Spark: verdict, violations and their proofs.
 
     from thence.spark import audit
     result = audit(events)            # a DataFrame in the trace table's schema, any number of runs
@@ -67,7 +67,7 @@ def audit(
     chunk_rows: int = CHUNK_ROWS,
     block: int | None = None,
 ) -> AuditResult:
-    """Audit a table of events on Spark: was every message delivered after its causes, and if not, which were not?
+    """Audit a table of events on Spark: check that every message was delivered after its causes, and list violations.
 
     Args:
         events: a DataFrame with the columns of the trace table; those that an audit does not use may be missing, and

@@ -1,4 +1,4 @@
-"""The events of a trace to be written: read, given an order and sorted by Spark.
+"""Events of a trace, read, ordered and sorted by Spark, for writing.
 
     with events_to_write(spark, trace, by_order=True) as (count, events): ...
 
@@ -83,7 +83,7 @@ def _events(frame: DataFrame) -> Iterator[Event]:
 
 def _event(row: dict[str, object]) -> Event:
     found = event_of(row)
-    assert isinstance(found, Event), found  # the readers have looked at every row
+    assert isinstance(found, Event), found  # the readers have checked every row
     return found
 
 

@@ -85,13 +85,13 @@ def deliver(
     known: DataFrame | None = None,
     shards: int | None = None,
 ) -> DataFrame:
-    """Put the rows of a batch or a stream into causal order, key by key, and say of each what became of it.
+    """Put the rows of a batch or a stream into causal order, key by key, and add each row's outcome.
 
         thence.spark.deliver(orders, id="event_id", causes="parent_id", key="customer")
 
     Args:
         data: a DataFrame, of a batch or of a stream.
-        by: what rows say about their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp` (thence's
+        by: how rows name their causes: `depends_on` (explicit ids), `clock` (vector clocks) or `stamp` (thence's
             stamps).
         id: the column of the row's id, short for `columns={"message": ...}`.
         causes: the column of the causes, short for `columns={"depends_on": ...}`.
@@ -114,7 +114,7 @@ def deliver(
         wait_seconds: streams only, processing time: a row that was held for this long is released, under any policy.
         ttl_seconds: streams only, processing time: a key that holds nothing and gets no row for this long is forgotten.
         commands: streams only: the folder in which `give_up` and `thence give-up` write their commands.
-        separator: what stands between the ids where one text names several causes.
+        separator: the separator of the ids where one text names several causes.
         known: ids that count as delivered before the first row: a batch DataFrame with the columns of the key and of
             the ids. Of the result of an earlier delivery only rows with a position count. A stream takes it in its
             first micro-batch and keeps it in its state.
@@ -205,7 +205,7 @@ def resolved(table: DataFrame, name: str) -> str:
 
 
 def _check(arrivals: DataFrame, terms: DeliveryTerms) -> None:
-    """Refuse what cannot be delivered, naming what would be accepted."""
+    """Reject a table that cannot be delivered, with an error that names what is accepted."""
     names, fields = terms.columns, {field.name: field for field in arrivals.schema.fields}
     sensitive = arrivals.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     terms.check_columns(fields, str if sensitive else str.lower)

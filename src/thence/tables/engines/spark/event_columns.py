@@ -23,12 +23,12 @@ _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _PLACED = ("file", "line", "reason")
 _OPTIONAL = ("label", "order")
 _FOUND = "\N{REPLACEMENT CHARACTER}"
-"""Stands for what a row holds while a sentence about it is made."""
+"""Placeholder for a row's value in the template of a reason."""
 _PYTHON = {
     T.ArrayType: "list", T.MapType: "dict", T.StructType: "dict", T.BinaryType: "bytes", T.DateType: "date",
     T.TimestampType: "datetime", T.TimestampNTZType: "datetime", T.DecimalType: "Decimal",
 }  # fmt: skip
-"""What values are called that are too large to be shown."""
+"""The text for values that are too large to be shown."""
 
 
 def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame:
@@ -53,7 +53,7 @@ def with_event_columns(events: DataFrame, *, located: bool = False) -> DataFrame
         "_odd": f"coalesce({', '.join([*odd, 'NULL'])})",
     }
     coded = events.selectExpr(*(f"{column} AS `{name}`" for name, column in columns.items()))
-    unknown = f"CASE WHEN `kind` = {UNKNOWN} THEN {_unknown('_said')} END"  # the code is made once, and used here
+    unknown = f"CASE WHEN `kind` = {UNKNOWN} THEN {_unknown('_said')} END"  # the code is computed once, and used here
     return coded.selectExpr(*(f"`{name}`" for name in names), f"coalesce(`_odd`, {unknown}) AS `odd`")
 
 
@@ -96,7 +96,7 @@ def quoted(text: str | bytes) -> str:
 
 
 def _typed(found: T.DataType | None, column: Column) -> tuple[str, str | None]:
-    """Return a column in its type, and what is wrong with values that have another one, if they have."""
+    """Return a column in its type, and the reason for values of another type, if there can be any."""
     null = f"CAST(NULL AS {column.type})"
     if found is None or isinstance(found, T.NullType):
         return null, None
@@ -128,7 +128,7 @@ def _shown(value: str, found: T.DataType) -> str:
 
 
 def _sentence(template: str, found: str) -> str:
-    """Return a sentence of SQL about what a row holds."""
+    """Return the SQL expression of a reason that shows a row's value."""
     before, after = template.split(_FOUND)
     return f"concat({quoted(before)}, {found}, {quoted(after)})"
 
@@ -140,7 +140,7 @@ def _kind(kind_text: str) -> str:
 
 
 def _unknown(kind_text: str) -> str:
-    """Return what is wrong with a kind that has no code."""
+    """Return the reason for an unknown kind."""
     missing, unknown = str(event_of({})), str(event_of({"kind": _FOUND}))
     found = _sentence(unknown, f"substring({kind_text}, 1, 60)")
     return f"CASE WHEN {kind_text} IS NULL THEN {quoted(missing)} ELSE {found} END"

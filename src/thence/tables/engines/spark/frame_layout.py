@@ -17,7 +17,7 @@ _ENDS = {"low": "min", "high": "max"}
 
 
 def look_at(events: DataFrame, chunk_rows: int) -> Plan:
-    """Look at the runs of a normalised frame and plan; only numbers of large runs reach the driver."""
+    """Plan the runs of a normalised frame by their numbers of rows; only those of large runs reach the driver."""
     order = "`order`" if "order" in events.columns else "CAST(NULL AS BIGINT)"
     numbers = ("count(1) AS rows", f"count({order}) AS ordered", f"min({order}) AS low", f"max({order}) AS high")
     seen = _seen(events.groupBy("run", F.spark_partition_id()).agg(*map(F.expr, numbers)), chunk_rows)

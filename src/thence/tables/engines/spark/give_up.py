@@ -73,7 +73,7 @@ def give_up(
 
 
 def refuse_without_commands(checkpoint: Path) -> None:
-    """Refuse a checkpoint of one source, that of the rows: a command would lie where no stream reads it."""
+    """Refuse a checkpoint of one source, that of the rows: no stream would read the command."""
     offsets = [each for each in (checkpoint / "offsets").glob("[0-9]*") if each.name.isdigit()]
     if not offsets:
         return

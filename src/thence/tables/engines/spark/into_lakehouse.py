@@ -186,7 +186,7 @@ def batch_writer(
     stream_of: Callable[[SparkSession], str],
     since: int | str | None = None,
 ) -> Callable[[DataFrame, int], None]:
-    """Return what writes a micro-batch; Connect sends it to the server."""
+    """Return the function that writes a micro-batch; Connect sends it to the server."""
 
     def write(batch: DataFrame, _: int) -> None:
         spark = batch.sparkSession

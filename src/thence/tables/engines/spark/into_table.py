@@ -132,14 +132,14 @@ def create_table(spark: SparkSession, table: str, fields: Iterable[str], format:
 
 
 def _merging(table: str, key: list[str], on: list[str], message: str) -> Callable[[DataFrame, int], None]:
-    """Return what merges a micro-batch; Connect sends it to the server."""
+    """Return the function that merges a micro-batch; Connect sends it to the server."""
     identity = [*key, *(on or ["position"])]
     same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in identity)
     newer = "WHEN MATCHED AND s.position > t.position THEN UPDATE SET * " if on else ""
     there = f"s.position = t.position AND s.{_quoted(message)} <=> t.{_quoted(message)}"
     refused = _literal(
         f"into_table: {table} has another message at a position that this writes: another checkpoint or batch has "
-        "filled it, and counts from 1 too. Go on with that checkpoint, or write into an empty table"
+        "filled it, and counts from 1 too. Continue with that checkpoint, or write into an empty table"
     )
     other = f"WHEN MATCHED AND NOT ({there}) THEN UPDATE SET position = CAST(raise_error({refused}) AS BIGINT) "
     # A table name comes from the caller's code, as in spark.table(name), and may have several parts.

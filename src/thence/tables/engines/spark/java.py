@@ -58,14 +58,14 @@ class Java:
 
 @dataclass(frozen=True)
 class RejectedJava:
-    """A Java that was looked at and cannot be used, or a place that holds none."""
+    """A Java that cannot be used, or a place without a Java, with the reason."""
 
     origin: str
     reason: str
 
 
 def find_java() -> Java:
-    """Return the first usable Java, or raise `MisuseError` that says where we looked and what would do."""
+    """Return the first usable Java, or raise `MisuseError` with the places searched and what is accepted."""
     rejected = []
     for candidate in search():
         if isinstance(candidate, Java):
@@ -78,7 +78,7 @@ def find_java() -> Java:
 
 
 def search() -> Iterator[Java | RejectedJava]:
-    """Look at each place in order, lazily: what is there, or why it is of no use."""
+    """Yield for each place, in order, the Java found there or the reason why it is unusable."""
     home = os.environ.get("JAVA_HOME")
     yield _inspect(Path(home) / "bin" / "java", "JAVA_HOME") if home else RejectedJava("JAVA_HOME", "not set")
     on_path = shutil.which("java")
@@ -87,7 +87,7 @@ def search() -> Iterator[Java | RejectedJava]:
 
 
 def cache_dir() -> Path:
-    """Where thence keeps what it can make again: `THENCE_CACHE`, else the user's cache directory."""
+    """Return the folder for files that can be made again: `THENCE_CACHE`, else the user's cache directory."""
     if own := os.environ.get("THENCE_CACHE"):
         return Path(own)
     if sys.platform == "darwin":
@@ -97,7 +97,7 @@ def cache_dir() -> Path:
 
 
 def _inspect(java: Path, origin: str) -> Java | RejectedJava:
-    """Ask a java executable itself for its version and home; shims and wrappers answer for what they run."""
+    """Run a java executable to get its version and home, which works through shims and wrappers too."""
     try:
         answer = subprocess.run(
             [java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60
@@ -162,4 +162,4 @@ def _write_executable(path: Path, text: str) -> None:
 
 def _last_line(text: str) -> str:
     lines = text.strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"

@@ -32,10 +32,10 @@ from thence.tables.files.arrival_reader import (
 )
 
 _LINES = "__thence_line"
-"""Where Spark is to put lines without an object before it is known which names are taken."""
+"""Spark's column for lines without an object, until the names of the table's columns are known."""
 _WHERE = "columnNameOfCorruptRecord"
 _STRICT = {"allowSingleQuotes": "false"}
-"""What Spark would take for JSON, and this process does not."""
+"""Texts that Spark accepts as JSON and this process does not."""
 
 
 class ArrivalFrame(NamedTuple):
@@ -72,7 +72,7 @@ def read_arrivals(
         options = _STRICT | {_WHERE: lines or _LINES}
     if stream:
         reader = session.readStream.schema(schema).options(**options)
-        reader = reader.option("recursiveFileLookup", "true")  # as a batch does
+        reader = reader.option("recursiveFileLookup", "true")  # as in a batch
         if files_per_batch is not None:
             reader = reader.option("maxFilesPerTrigger", files_per_batch)
         table = reader.format("parquet" if found.kind == "parquet" else "json").load(_watched(path))
@@ -81,7 +81,7 @@ def read_arrivals(
     else:
         table = session.read.schema(schema).options(**options).json(names)
     if found.kind != "parquet":
-        arrays = stream or _has_arrays(inferred, columns.cause)  # files to come may have them, and a type stays
+        arrays = stream or _has_arrays(inferred, columns.cause)  # later files may have arrays
         if by == "depends_on" and _are_numbers(inferred, columns):
             # 2.0 is the whole number 2: pandas writes whole numbers so where values of a column are missing
             for name in (columns.message, columns.cause):

@@ -79,7 +79,7 @@ def read_events(
 
 
 def _task_inputs(splits: list[Split]) -> list[_TaskInput]:
-    """Return what each task reads: small splits that follow each other together."""
+    """Return the splits of each task; neighbouring small splits share a task."""
     inputs: list[_TaskInput] = []
     for each in splits:
         weight = _weight(each)
@@ -97,7 +97,7 @@ def _weight(split: Split) -> int:
 
 
 def in_this_folder(work: BatchFunction) -> BatchFunction:
-    """Return work that is done in the caller's folder, if the worker has it: that is what relative names mean."""
+    """Return the function wrapped so that it runs in the caller's folder, if the worker has it, for relative names."""
     folder = os.getcwd()
 
     def there(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -110,7 +110,7 @@ def in_this_folder(work: BatchFunction) -> BatchFunction:
 def _reading(
     columns: tuple[Column, ...], needs: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a task does: it reads the splits that its rows name."""
+    """Return the function of a task, which reads the splits named by its rows."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

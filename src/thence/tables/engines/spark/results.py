@@ -99,7 +99,7 @@ class SparkFindings(Findings):
     """Findings in a tagged frame; `frame` holds the events themselves."""
 
     def __init__(self, frame: DataFrame, tagged: DataFrame, persisted: list[DataFrame], windowed: set[str]) -> None:
-        """Take what was audited, what was found, what is to be let go, and the runs that were judged in chunks."""
+        """Take the audited frame, the findings, the frames to release, and the runs that were judged in chunks."""
         self.frame, self.tagged, self._persisted, self._windowed = frame, tagged, persisted, windowed
         self._few: dict[ListName, list[base.FindingRow]] | None = None
         self._counts: list[dict[str, Any]] | None = None

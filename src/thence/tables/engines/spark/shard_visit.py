@@ -22,7 +22,7 @@ from thence.tables.delivery.without_collection import without_collection
 from thence.tables.engines.spark.stream_options import READ_ORDER, StreamOptions
 
 SHARD, PACKED, ACTION, CAUSE = "__thence_shard", "__thence_rows", "__thence_action", "__thence_cause"
-"""Columns on the way to the stateful step and in what operators say: no column of a caller has such names."""
+"""Columns on the way to the stateful step and in operators' commands; callers' columns have no such names."""
 NUMBERS = "__thence_numbers"
 """On the way out, beside packed rows: a number for each of `VISIT_COUNTS`, and the longest wait of a held row."""
 DRAIN, GIVE_UP = "drain", "give up"
@@ -103,7 +103,7 @@ class Visits:
     def take(
         self, head: bytes | None, store: SegmentStore, blobs: list[bytes], moment: int
     ) -> tuple[Shard, list[pa.RecordBatch], int]:
-        """Take rows, then what operators say, then what has waited too long; also return how much was held before."""
+        """Take rows, then operators' commands, then time-outs; also return how many rows were held before."""
         with without_collection():
             return self._take(head, store, blobs, moment)
 
@@ -122,7 +122,7 @@ class Visits:
             names = rows[0].schema.names
             order = [self.arrival]
             if self.arrival != READ_ORDER and self.terms.columns.message in names:
-                order.append(self.terms.columns.message)  # where a row was read says it all
+                order.append(self.terms.columns.message)  # the place where a row was read gives its key
             drop = [name for name in names if name not in self.schema.names]
             out.append(shard.arrive(pa.concat_batches(rows), order, drop, moment))
         commands = {

@@ -111,7 +111,7 @@ def _refuse(arrivals: DataFrame, terms: DeliveryTerms, options: StreamOptions) -
 
 
 def _commands(arrivals: DataFrame, keys: StructType, names: Sequence[str], folder: str, shards: int) -> DataFrame:
-    """Return what operators say, packed like rows."""
+    """Return the operators' give-up commands, packed like rows."""
     if "://" not in folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
     fields = [StructField(name, field.dataType) for name, field in zip(names, keys.fields, strict=True)]

@@ -56,7 +56,7 @@ class ShardState(StatefulProcessor):
     """The state variables of a shard, opened by a worker."""
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        """Arrive at a worker; the one beside the driver would report its every step to the terminal."""
+        """Restore the state at a worker; silence the process beside the driver, which logs every step."""
         self.__dict__.update(state)
         spec = sys.modules["__main__"].__spec__
         if spec is not None and spec.name == CHATTY:
@@ -81,7 +81,7 @@ class Processor(ShardState):
         self.unpacked: Any = None
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave out what is unpacked at the worker."""
+        """Leave out what the worker unpacks again."""
         return {"sent": self.sent, "timed": self.timed, "unpacked": None}
 
     @property
@@ -95,7 +95,7 @@ class Processor(ShardState):
     def handleInputRows(  # type: ignore[override]  # frames alone: it is a step in pandas
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
-        """Take a shard's rows of one micro-batch, then what operators say, then what has waited too long."""
+        """Take a shard's rows of one micro-batch, then operators' commands, then time-outs."""
         blobs = [row[-1] for frame in rows for row in frame.to_numpy(object).tolist() if isinstance(row[-1], bytes)]
         yield self._visit(blobs, timerValues)
 
@@ -126,7 +126,7 @@ class Processor(ShardState):
         return frame
 
     def _set_timer(self, shard: Shard, moment: int) -> None:
-        """Have the shard looked at again when the first of its keys is due."""
+        """Set the shard's timer to the time at which the first of its keys is due."""
         if not self.timed:
             return
         due = shard.look_again(self.visits.when)

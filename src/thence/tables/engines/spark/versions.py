@@ -48,7 +48,7 @@ def check_stateful(arrivals: DataFrame) -> None:
 
 
 def apply_to_groups(groups: GroupedData, work: GroupFunction, schema: StructType | str) -> DataFrame:
-    """Return what `work` makes of the batches of each group, in the order in which the rows lie."""
+    """Return the results of `work` on the batches of each group, whose rows keep their order."""
     if not TAKES_BATCHES:
         kind = DataType.fromDDL(schema) if isinstance(schema, str) else schema
         assert isinstance(kind, StructType)
@@ -93,7 +93,7 @@ def values_by_partition(count: int) -> tuple[int, ...]:
 
 
 def spark_hash(value: int) -> int:
-    """Return what `hash` of Spark SQL says of an `int` that is not negative: Murmur3, x86, 32 bits."""
+    """Return the `hash` of Spark SQL for a non-negative `int`: Murmur3, x86, 32 bits."""
     mixed = SEED ^ _turned(value * 0xCC9E2D51, 15) * 0x1B873593 & 0xFFFFFFFF
     mixed = _turned(mixed, 13) * 5 + 0xE6546B64 & 0xFFFFFFFF
     mixed ^= 4  # bytes of an int

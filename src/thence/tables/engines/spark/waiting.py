@@ -34,7 +34,7 @@ from thence.tables.engines.spark.stream_step import HEAD, SEGMENTS
 from thence.tables.engines.spark.versions import as_arrow
 
 READABLE = "/_-.~!'()*:@&=+$,;"
-"""Signs that stand for themselves in a path of Spark's reader of states, beside letters and digits."""
+"""Characters, besides letters and digits, that need no escape in a path of Spark's state reader."""
 FIELDS = (
     StructField("message", spark_type("string")),
     *(StructField(name, spark_type(OUTPUT_COLUMNS[name])) for name in WAITING_COLUMNS),

@@ -32,7 +32,7 @@ _LINE = re.compile(rf"({'|'.join(map(re.escape, _CLASSES))}): (.*)")
 
 
 def check_frame(data: object, function: str) -> None:
-    """Refuse what is not a DataFrame of Spark, naming what would take it; DataFrames of Spark Connect are accepted."""
+    """Reject data that is not a Spark DataFrame, with the function that takes it; Spark Connect's are accepted."""
     if isinstance(data, DataFrame):
         return
     found = f"{type(data).__module__.partition('.')[0]}.{type(data).__qualname__}".removeprefix("builtins.")
@@ -69,7 +69,7 @@ def _lacking(python: str, needed: tuple[str, ...]) -> str:
         done = subprocess.run(
             [python, "-c", program, *needed], capture_output=True, text=True, timeout=60, check=False, cwd="/"
         )
-    except (OSError, subprocess.TimeoutExpired):  # then Spark says what is wrong with it
+    except (OSError, subprocess.TimeoutExpired):  # Spark then reports the problem itself
         return ""
     return done.stdout.strip()
 
@@ -87,14 +87,14 @@ def run_placed(
 
 
 def error_of_ours(text: str) -> ThenceError | None:
-    """Return the error of ours that a text of Spark's tells of, or None."""
+    """Return the thence error that a text of Spark's contains, or None."""
     found = _LINE.search(text)
     return None if found is None else _CLASSES[found[1]](found[2])
 
 
 @contextmanager
 def errors_of_workers() -> Iterator[None]:
-    """Raise errors of ours as such, if what is done inside fails in a worker because of one."""
+    """Raise thence errors from workers as such, if the block fails because of one."""
     try:
         yield
     except Exception as error:

@@ -49,7 +49,7 @@ def need_column(records: DataFrame, value: str) -> None:
 
 
 def plain_value(value: Field) -> Field:
-    """Return a value of a record as the plain forms take it."""
+    """Return a value of a record in the form that the plain functions take."""
     return bytes(value) if isinstance(value, bytearray) else value
 
 
