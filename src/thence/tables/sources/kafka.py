@@ -271,7 +271,7 @@ class CausalConsumer:
         """Fence the earlier active consumer, read the state of the last commit, and continue from there."""
         kafka = client()
         if not self._fenced:
-            settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # its calls raise the client's errors
+            settings = {"transactional.id": f"thence-{self.group}", "log_level": 0}  # calls raise its errors
             self._writer = kafka.Producer({**self._config, **settings})
             patiently(lambda: self._writer.init_transactions(CALL_SECONDS))
             self._fenced = True
