@@ -10,6 +10,7 @@ from kafka.mariadb_server import mariadb
 from support import shop as shops
 from support.long_names import check_long_names
 from support.processes import postgres
+from support.sinks_at_once import check_sinks_at_once
 
 from thence.errors import MisuseError
 from thence.sinks import RowRefused, sql
@@ -83,3 +84,13 @@ def test_names_longer_than_a_key_are_kept_apart() -> None:
         check_long_names(sa.create_engine(f"mysql+pymysql://debezium:none@127.0.0.1:{server.port}/long_names"))
     with postgres() as running:
         check_long_names(sa.create_engine(f"postgresql+psycopg://postgres@127.0.0.1:{running.port}/postgres"))
+
+
+@pytest.mark.parametrize("order", ["commit", "transaction"])
+def test_sinks_that_run_at_once_write_each_transaction_once(order: str) -> None:
+    """MariaDB repeats what a transaction has read, so a sink must read the place anew that another one has moved."""
+    with mariadb() as server:
+        server.sql("create database at_once")
+        check_sinks_at_once(sa.create_engine(f"mysql+pymysql://debezium:none@127.0.0.1:{server.port}/at_once"), order)
+    with postgres() as running:
+        check_sinks_at_once(sa.create_engine(f"postgresql+psycopg://postgres@127.0.0.1:{running.port}/postgres"), order)

@@ -141,6 +141,10 @@ def test_a_gate_does_what_its_documentation_says(block: int) -> None:
     assert asyncio.run(stories()) > 300
 
 
+def test_a_story_in_which_one_answer_frees_rows_of_several_causes() -> None:
+    assert asyncio.run(compare(703629)) > 0
+
+
 def story(random: Random, count: int) -> list[dict[str, Any]]:
     """Return rows with causes among the earlier ones, shuffled a little."""
     rows: list[dict[str, Any]] = []

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from support.long_names import check_long_names
 from support.pages import run_page
+from support.sinks_at_once import check_sinks_at_once
 
 from thence.errors import MisuseError
 from thence.sinks import RowRefused, SqlSink, sql
@@ -247,6 +248,11 @@ def at(offset: int, id: str, since: str | int | None = None, log: str = "offset 
     """Return a transaction without changes whose END lies at an offset."""
     mark = None if since is None else since_mark(since)
     return WholeTransaction("shop", "tx" + id, Changes(), "transaction", id, LogPosition(log, (offset,)), since=mark)
+
+
+@pytest.mark.parametrize("order", ["commit", "transaction"])
+def test_sinks_that_run_at_once_write_each_transaction_once(tmp_path: Path, order: str) -> None:
+    check_sinks_at_once(sa.create_engine(f"sqlite:///{tmp_path / 'target.db'}"), order)
 
 
 def test_a_log_that_began_anew_is_refused_and_not_skipped(sink: SqlSink) -> None:

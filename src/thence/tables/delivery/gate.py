@@ -107,7 +107,7 @@ class Gate:
         self._failed: dict[tuple[Key, object], GateEntry] = {}
         self._ready: deque[GateEntry] = deque()
         self._woken: deque[GateEntry] = deque()
-        self.running = self.held = 0
+        self.running = self.held = self._arrived = 0
         self._missed: dict[str, set[Key]] = {}  # ids for the next call of `known`, in the order of arrival
         self._asked: set[tuple[Key, str]] = set()
         self._asking: object | None = None
@@ -161,8 +161,7 @@ class Gate:
                     raise MisuseError(f"{id} {state}; a cause that failed or has not arrived can be skipped")
             for entry in self._named(id, key):
                 self._decide(entry, "skip")
-            for each in keys:
-                self._take(each, self._keys[each].give_up(id, SKIPPED))
+            self._take_together({each: self._keys[each].give_up(id, SKIPPED) for each in keys})
             self._fill()
         self._call()
 
@@ -365,10 +364,12 @@ class Gate:
             present = known_texts(there)
             asked = {name: self._missed.pop(name) for name in ids}
             names = [name for name in ids if name in present]
+            freed: dict[Key, list[Outcome]] = {}
             for key in {key: None for name in names for key in asked[name]}:
                 there_now = [name for name in names if key in asked[name]]
-                self._take(key, self._keys[key].met_elsewhere(there_now))
+                freed[key] = self._keys[key].met_elsewhere(there_now)
                 self._asked -= {(key, name) for name in there_now}
+            self._take_together(freed)
             missing = [n for n in ids if any(self._keys[key].lacks_arrival(n) for key in asked[n])]
             self._fill()
         self._call()
@@ -433,6 +434,8 @@ class Gate:
                 self._again(entry, failed)
                 return
         entry.ticket = rule.rows + 1
+        self._arrived += 1
+        entry.arrival = self._arrived
         self._entries[key, entry.ticket] = entry
         self._take(key, rule.push(read, message))
         if entry.state == "new":
@@ -472,9 +475,16 @@ class Gate:
     def _again(self, entry: GateEntry, failed: GateEntry) -> None:
         """Let a row that failed run again, under the ticket that it has."""
         entry.ticket, entry.made, entry.outcome = failed.ticket, failed.made, failed.outcome
+        entry.arrival = failed.arrival
         entry.attempt, entry.state = failed.attempt + 1, "ready"
         self._entries[entry.key, entry.ticket] = entry
         self._ready.append(entry)
+
+    def _take_together(self, freed: Mapping[Key, list[Outcome]]) -> None:
+        """Go on with the rows of several keys that one event lets go, in the order of their arrival."""
+        pairs = [(key, made) for key, outcomes in freed.items() for made in outcomes]
+        for key, made in sorted(pairs, key=lambda pair: self._entries[pair[0], pair[1].ticket].arrival):
+            self._take(key, [made])
 
     def _take(self, key: Key, outcomes: list[Outcome]) -> None:
         """Go on with the rows that a rule lets go."""

@@ -27,6 +27,7 @@ class GateEntry:
     """A row on its way through a gate."""
 
     __slots__ = (
+        "arrival",
         "attempt",
         "error",
         "id",
@@ -49,6 +50,8 @@ class GateEntry:
         self.identity: tuple[str | None, Any, int] = (None, None, 0)
         self.id = ""
         self.ticket, self.attempt, self.state = 0, 1, "new"
+        self.arrival = 0
+        """its number among the rows of all keys"""
         self.made: Outcome | None = None
         self.outcome = ""
         self.error: BaseException | None = None

@@ -106,23 +106,27 @@ class Positions:
         found = self._found(connection, unit.source, unit.place.log)
         return found is not None and found.reaches(unit, unit.place)
 
-    def _found(self, connection: sa.Connection, source: str, log: str) -> _Reached | None:
-        return next(iter(self._reached(connection, source, log)), None)
+    def _found(self, connection: sa.Connection, source: str, log: str, lock: bool = False) -> _Reached | None:
+        return next(iter(self._reached(connection, source, log, lock)), None)
 
-    def _reached(self, connection: sa.Connection, source: str, log: str | None = None) -> list[_Reached]:
-        """Return what the target has of a source, in one of its logs or in all."""
+    def _reached(
+        self, connection: sa.Connection, source: str, log: str | None = None, lock: bool = False
+    ) -> list[_Reached]:
+        """Return what the target has of a source, in one of its logs or in all; `lock`: as it is now."""
         table = self.table.c
         here = table.source == stored_name(source)
         if log is not None:
             here &= table.log == stored_name(log)
-        rows = connection.execute(sa.select(table.log, table.place, table.transaction_id).where(here))
-        return [_Reached(*row) for row in rows]
+        read = sa.select(table.log, table.place, table.transaction_id).where(here)
+        return [_Reached(*row) for row in connection.execute(read.with_for_update() if lock else read)]
 
     def _advance(self, connection: sa.Connection, unit: WholeTransaction, place: LogPosition) -> bool:
         table = self.table.c
         here = (table.source == stored_name(unit.source)) & (table.log == stored_name(place.log))
+        again = False
         while True:
-            found = self._found(connection, unit.source, place.log)
+            # MySQL repeats what a transaction has read, but for a read that locks
+            found = self._found(connection, unit.source, place.log, lock=again)
             if found is None:
                 for other in self._reached(connection, unit.source):
                     other.check_other_log(unit, place)
@@ -132,9 +136,9 @@ class Positions:
             found.check_since(unit)
             values = {"place": json.dumps(place.number), "transaction_id": stored_name(str(unit.id))}
             moved = sa.update(self.table).where(here, table.place == found.place)
-            # Another process may have moved it since it was read; then look again.
             if connection.execute(moved.values(**values, transactions=table.transactions + 1)).rowcount:
                 return True
+            again = True  # another process has moved it since it was read
 
     def _insert(self, connection: sa.Connection, unit: WholeTransaction, log: str, place: str) -> bool:
         if self._found(connection, unit.source, log) is not None:
