@@ -22,6 +22,7 @@ except ModuleNotFoundError:
     from thence import _cython as cython
 
 from thence.tables.delivery.reading_cy import NO_MESSAGE
+from thence.tables.delivery.room_cy import zeros
 
 
 @cython.auto_pickle(False)
@@ -50,7 +51,7 @@ class CodedRows:
         self.own, self.start, self.need = memoryview(own), memoryview(start), memoryview(need)
         self.number = memoryview(array("q") if number is None else number)
         self.wanted = memoryview(array("q") if wanted is None else wanted)
-        self.mark = memoryview(array("i", bytes(4 * len(lexicon))))
+        self.mark = memoryview(zeros("i", len(lexicon)))
 
     def __len__(self) -> int:
         """Return how many rows there are."""
@@ -184,9 +185,9 @@ def coded_clocks(
     count: cython.longlong
     last: cython.longlong
     plain: cython.bint
-    rows: CodedRows = CodedRows(lexicon, own, start, codes, {}, array("q", bytes(8 * len(own))), counts)
+    rows: CodedRows = CodedRows(lexicon, own, start, codes, {}, zeros("q", len(own)), counts)
     names: list = lexicon.names()
-    ranks = array("q", bytes(8 * len(names) + 8))
+    ranks = zeros("q", len(names) + 1)
     for last, place in enumerate(sorted(range(len(names)), key=names.__getitem__)):
         ranks[place] = last
     rank: cython.longlong[::1] = memoryview(ranks)

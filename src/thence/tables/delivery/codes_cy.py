@@ -212,7 +212,7 @@ class Codes(Held):
             self.tidy()
         if self.cyclic and self.count == 1 and not self.orders and not self.forgotten:
             self.lexicon, self.names = rows.lexicon, None
-            self.make_room(last - first + rows.start[last] - rows.start[first] + 1)
+            self.make_room(min(last - first + rows.start[last] - rows.start[first], len(rows.mark)) + 1)
             self.origin = self.room.more_ints(NO_INTS, len(self.level))
         else:
             names = rows.lexicon.names()

@@ -38,7 +38,7 @@ from thence.tables.delivery.without_collection import without_collection
 TICKET_BITS = 40
 KNOWN = "__thence_known"
 """A column of tables that begin, in each key, with ids that count as delivered: 0 in these, 1 in the rows."""
-MOST_CHUNKS = 8
+MOST_CHUNKS = 32
 
 
 def row_ids(number: int | Longs, tickets: Longs) -> Longs:

@@ -35,9 +35,7 @@ from thence.tables.delivery.policy import Policy, PolicyName, WhenFull, policy_o
 from thence.tables.delivery.reading import Reading, Rosters, rosters_of
 from thence.tables.delivery.room_cy import Room
 from thence.tables.delivery.rule_state import resumed, state_of
-from thence.tables.delivery.state import decode_state as decode_state
-from thence.tables.delivery.state import encode_state as encode_state
-from thence.tables.delivery.state import ints, spans
+from thence.tables.delivery.state import decode_state, encode_state, ints, spans
 
 Out = dict[str, Field]
 """A row that leaves, with the columns of its outcome."""
@@ -314,7 +312,7 @@ class Orderer:
             columns["keys"].tolist() if "keys" in columns else (), spans(columns.get("length", ())), strict=True
         ):
             key: Key = tuple(json.loads(text))
-            state, extra, _ = decode_state(columns["blobs"][span])
+            state, extra = decode_state(columns["blobs"][span])
             reading = Reading(self.by, self.rosters, separator=self.separator)
             rule = resumed(state, reading, self.policy, self.columns.where(key), self._room)
             _, rows = unpack(extra)

@@ -19,6 +19,7 @@ except ModuleNotFoundError:
 
 from thence.core.model.plain import Row as Fields
 from thence.tables.delivery.outcome import KINDS
+from thence.tables.delivery.room_cy import zeros
 
 NOTHING: Sequence[str] = ()
 
@@ -170,10 +171,9 @@ class Outcomes:
         ahead: cython.longlong
         last: cython.longlong = -1
         ascending: cython.bint = True
-        places = array("q", bytes(8 * self.count))
-        held = array("q", bytes(8 * self.count))
+        places = zeros("q", self.count)
+        held = array("q")
         place: cython.longlong[::1] = memoryview(places)
-        before: cython.longlong[::1] = memoryview(held)
         for key in going:
             came, ahead = key[1], key[2] - key[1] - 1
             for at in range(first, first + key[3]):
@@ -181,12 +181,12 @@ class Outcomes:
                     place[at] = self.ticket[at] + ahead
                 else:
                     place[at] = rows + old
-                    before[old] = at
+                    held.append(at)
                     old += 1
                 ascending = ascending and place[at] > last
                 last = place[at]
             first += key[3]
-        return places, held[:old], ascending
+        return places, held, ascending
 
     def listed(self) -> list:
         """Return the outcomes one by one."""
@@ -200,11 +200,6 @@ class Outcomes:
             self.held_seconds[:count], self.waited_start[: count + 1], self.waited[: self.waits],
             self.texts, self.missing, self.reason, self.blocker,
         )  # fmt: skip
-
-
-def zeros(code: str, count: int) -> array:
-    """Return numbers of one type that are all 0."""
-    return array(code, bytes(count * array(code).itemsize))
 
 
 def longer(old: object, code: str, room: int) -> array:

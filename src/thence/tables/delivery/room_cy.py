@@ -25,6 +25,11 @@ LEAST = cython.declare(cython.Py_ssize_t, 512)
 """Entries of a block; a longer array is a block by itself."""
 
 
+def zeros(code: str, count: int) -> array:
+    """Return numbers of one type that are all 0, without a copy: new pages of memory cost more than what is in them."""
+    return array(code, (0,)) * count
+
+
 @cython.auto_pickle(False)
 @cython.final
 @cython.cclass
@@ -42,7 +47,7 @@ class Room:
         """Return numbers with room for more after them, which are 0."""
         at: cython.Py_ssize_t = self.longs_taken
         if at + length > len(self.longs):
-            at, self.longs = 0, array("q", bytes(8 * max(length, LEAST)))
+            at, self.longs = 0, zeros("q", max(length, LEAST))
         self.longs_taken = at + length
         found: cython.longlong[::1] = self.longs[at : at + length]
         for at in range(len(old)):
@@ -54,7 +59,7 @@ class Room:
         """Return numbers with room for more after them, which are 0."""
         at: cython.Py_ssize_t = self.ints_taken
         if at + length > len(self.ints):
-            at, self.ints = 0, array("i", bytes(4 * max(length, LEAST)))
+            at, self.ints = 0, zeros("i", max(length, LEAST))
         self.ints_taken = at + length
         found: cython.int[::1] = self.ints[at : at + length]
         for at in range(len(old)):
@@ -66,7 +71,7 @@ class Room:
         """Return numbers with room for more after them, which are 0."""
         at: cython.Py_ssize_t = self.doubles_taken
         if at + length > len(self.doubles):
-            at, self.doubles = 0, array("d", bytes(8 * max(length, LEAST)))
+            at, self.doubles = 0, zeros("d", max(length, LEAST))
         self.doubles_taken = at + length
         found: cython.double[::1] = self.doubles[at : at + length]
         for at in range(len(old)):
@@ -78,7 +83,7 @@ class Room:
         """Return numbers with room for more after them, which are 0."""
         at: cython.Py_ssize_t = self.chars_taken
         if at + length > len(self.chars):
-            at, self.chars = 0, array("b", bytes(max(length, LEAST)))
+            at, self.chars = 0, zeros("b", max(length, LEAST))
         self.chars_taken = at + length
         found: cython.schar[::1] = self.chars[at : at + length]
         for at in range(len(old)):

@@ -102,12 +102,11 @@ _SOURCES = {"delivered_source", "hole_source", "seen_source", "quarantined", "so
 _HEADER = ("by", "protocol", "roster", "rows", "position", "now", "began", "doubted")
 
 
-def encode_state(state: State, extra: bytes = b"", about: Row | None = None) -> bytes:
-    """Write a state; `extra` is the caller's own (the held rows themselves), and so is `about`."""
+def encode_state(state: State, extra: bytes) -> bytes:
+    """Write a state; `extra` is the caller's own: the held rows themselves."""
     kind = "q" if state.by == "stamp" else "s"
     header: Row = {name: getattr(state, name) for name in _HEADER}
     header["orders"] = [[order.label, order.me] for order in state.orders]
-    header["about"] = about or {}
     columns: dict[str, PackedColumn] = {"extra": ("b", extra)}
     for place, order in enumerate(state.orders):
         columns |= {f"{place}.{name}": _column(name, kind, value) for name, value in vars(order).items() if _is(value)}
@@ -129,8 +128,8 @@ def _column(name: str, kind: str, value: SourceColumn | Floats | bytes) -> Packe
     return "d" if name in ("since", "ahead") else "q", value
 
 
-def decode_state(data: bytes | memoryview) -> tuple[State, bytes, Row]:
-    """Return the state that `encode_state` wrote, with the bytes and the header that came with it."""
+def decode_state(data: bytes | memoryview) -> tuple[State, bytes]:
+    """Return the state that `encode_state` wrote, with the bytes that came with it."""
     header, columns = unpack(data)
     state = State(**{name: header[name] for name in _HEADER})
     empty: SourceColumn = ints() if state.by == "stamp" else Texts.of(())
@@ -139,7 +138,7 @@ def decode_state(data: bytes | memoryview) -> tuple[State, bytes, Row]:
         _take(order, columns, f"{place}.", empty)
         state.orders.append(order)
     _take(state.held, columns, "held.", empty)
-    return state, columns.get("extra", b""), header["about"]
+    return state, columns.get("extra", b"")
 
 
 def _take(into: OrderColumns | HeldColumns, columns: Row, prefix: str, empty: SourceColumn) -> None:
