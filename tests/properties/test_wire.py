@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.hostile import PROTOCOLS, inputs, stamps, survives
-from support.slow_codec import Slow, SlowBits, slow_decode
+from support.slow_codec import Slow, SlowBits, shortest, slow_decode
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
@@ -209,6 +209,15 @@ def test_sets_take_their_shortest_form(case: tuple[int, int]) -> None:
     if size > 14:
         assert len(data) <= 2 + 2 * mask.bit_count()
         assert len(data) <= 2 + 2 * (size - mask.bit_count())
+
+
+def test_sets_take_their_shortest_form_where_a_length_takes_a_second_byte() -> None:
+    """Runs of about 31, 32 and 33 positions, or bytes of positions, at either end."""
+    for size in range(240, 300):
+        for run in (*range(30, 35), *range(246, 266)):
+            low = (1 << min(run, size)) - 1
+            for mask in (low, low << size - min(run, size)):
+                assert mask_bytes(mask, size) == shortest(mask, size), (size, run)
 
 
 GROUP = st.lists(
