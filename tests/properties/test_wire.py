@@ -9,7 +9,7 @@ from itertools import accumulate
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.hostile import PROTOCOLS, inputs, stamps, survives
 from support.slow_codec import Slow, SlowBits, shortest, slow_decode
@@ -131,6 +131,11 @@ def logs(size: int) -> st.SearchStrategy[dict[int, list[tuple[int, int]]]]:
     return st.dictionaries(st.integers(0, size - 1), group, max_size=8)
 
 
+ONE_LARGE = {sender: [(1, 1)] for sender in range(112)} | {112: [(2**63 - 1, 1)]}
+"""the largest count among so many small ones that it takes the longest code"""
+
+
+@example((113, ONE_LARGE))
 @given(st.sampled_from([1, 2, 8, 30, 56, 57, 113, 300]).flatmap(lambda size: st.tuples(st.just(size), logs(size))))
 def test_logs_in_bits_are_read_back_and_by_the_slow_reader_too(case: tuple[int, dict]) -> None:
     size, groups = case
