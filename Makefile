@@ -10,7 +10,8 @@ COMPILED := $(VENV)/.modules-compiled
 DOCS   := .venv-docs
 RELEASE := .venv-release
 
-# Two processes at a time. Those of Spark have a stage of their own, in which each has a JVM, and keep to whole files.
+# Three processes at a time for two cores, since live tests mostly wait. Those of Spark have a stage of their own, of two
+# processes; each has a JVM, and keeps to whole files.
 SPARK  := $(wildcard tests/spark)
 FAST   := $(filter-out tests/spark tests/kafka tests/nats tests/formal tests/versions tests/soak tests/browser tests/data tests/support,$(patsubst %/,%,$(wildcard tests/[a-z]*/)))
 # Compiled imports are kept, whatever the environment says: the tests start some hundred processes.
@@ -37,7 +38,7 @@ ifneq ($(SPARK),)
 	@nice -n 19 $(BIN)/thence doctor --no-start --warm > /dev/null 2>&1 &
 endif
 ifneq ($(FAST),)
-	$(PYTEST) -n 2 --dist worksteal $(FAST) $(UNLESS_EMPTY)
+	$(PYTEST) -n 3 --dist worksteal $(FAST) $(UNLESS_EMPTY)
 endif
 ifneq ($(SPARK),)
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(SPARK) $(UNLESS_EMPTY)
@@ -96,6 +97,7 @@ release: $(RELEASE)/.requirements-installed ## wheels, sdist, SBOM in dist/, tri
 	$(RELEASE)/bin/python tools/release.py $(if $(DEMO),--demo)
 
 soak: install ## the long tests, up to hours
+	$(PYTEST) --hypothesis-seed=random tests/properties
 	$(PYTEST) -m soak --timeout 0 tests $(UNLESS_EMPTY)
 
 # The audit's benchmark needs data of a size one chooses: docs/explanation/audit.md. Kafka's starts a broker: by hand.
@@ -159,7 +161,7 @@ $(COMPILED): $(INSTALLED) setup.py $(shell find src -name '*_cy.py' -o -name '*_
 # The copy has no compiled modules beside its sources, so Python imports the sources themselves.
 uncompiled: install ## the fast tests on uncompiled modules
 	rm -rf build/uncompiled && mkdir -p build/uncompiled && cp -r src/thence build/uncompiled/ && find build/uncompiled -name '*.so' -delete
-	PYTHONPATH=$(abspath build/uncompiled) $(PYTEST) -n 2 --dist worksteal $(FAST)
+	PYTHONPATH=$(abspath build/uncompiled) $(PYTEST) -n 3 --dist worksteal $(FAST)
 
 clean: ## remove what was made, but not .venv
 	rm -rf build dist demo .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse

@@ -152,12 +152,12 @@ def test_every_violation_has_a_real_and_shortest_path(seed: int, labels: int) ->
 def test_the_part_around_a_message_shows_its_violations(seed: int) -> None:
     events = execution(seed)
     violations = judge(events).violations
-    for message in {event.message for event in events if event.kind == "send" and event.message is not None}:
-        kept = around(events, message)
-        for violation in violations:
-            if message in (violation.early, violation.missing):
-                assert set(shown_by(events, violated(violation, path(events, violation)))) <= set(kept)
-    assert all(around(events, violation.missing) for violation in violations)
+    named = {message for violation in violations for message in (violation.early, violation.missing)}
+    kept = {message: set(around(events, message)) for message in named}
+    for violation in violations:
+        shown = set(shown_by(events, violated(violation, path(events, violation))))
+        assert shown
+        assert shown <= kept[violation.early] & kept[violation.missing]
 
 
 def logged(events: list[Event], message: str | None) -> list[ClockEvent]:

@@ -9,10 +9,10 @@ from itertools import accumulate
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.hostile import PROTOCOLS, inputs, stamps, survives
-from support.slow_codec import Slow, SlowBits, slow_decode
+from support.slow_codec import Slow, SlowBits, shortest, slow_decode
 
 from thence.core.model.message import Copy
 from thence.core.model.roster import Roster
@@ -131,6 +131,11 @@ def logs(size: int) -> st.SearchStrategy[dict[int, list[tuple[int, int]]]]:
     return st.dictionaries(st.integers(0, size - 1), group, max_size=8)
 
 
+ONE_LARGE = {sender: [(1, 1)] for sender in range(112)} | {112: [(2**63 - 1, 1)]}
+"""the largest count among so many small ones that it takes the longest code"""
+
+
+@example((113, ONE_LARGE))
 @given(st.sampled_from([1, 2, 8, 30, 56, 57, 113, 300]).flatmap(lambda size: st.tuples(st.just(size), logs(size))))
 def test_logs_in_bits_are_read_back_and_by_the_slow_reader_too(case: tuple[int, dict]) -> None:
     size, groups = case
@@ -209,6 +214,15 @@ def test_sets_take_their_shortest_form(case: tuple[int, int]) -> None:
     if size > 14:
         assert len(data) <= 2 + 2 * mask.bit_count()
         assert len(data) <= 2 + 2 * (size - mask.bit_count())
+
+
+def test_sets_take_their_shortest_form_where_a_length_takes_a_second_byte() -> None:
+    """Runs of about 31, 32 and 33 positions, or bytes of positions, at either end."""
+    for size in range(240, 300):
+        for run in (*range(30, 35), *range(246, 266)):
+            low = (1 << min(run, size)) - 1
+            for mask in (low, low << size - min(run, size)):
+                assert mask_bytes(mask, size) == shortest(mask, size), (size, run)
 
 
 GROUP = st.lists(

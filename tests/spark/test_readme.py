@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,7 @@ def test_the_stream_of_the_readme(spark: SparkSession, tmp_path: Path) -> None:
     assert list(map(tuple, found.collect())) == [("ordered", 1, "delivered"), ("paid", 2, "delivered")]
 
 
+@pytest.mark.timeout(1800)
 def test_commands_and_the_demo(tmp_path: Path) -> None:
     """In one process, so that all of them share one Spark; `test_java` starts that one."""
     commands = [shlex.split(line)[1:] for line in COMMANDS.strip().splitlines()]

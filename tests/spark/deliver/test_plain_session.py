@@ -13,6 +13,7 @@ from spark.deliver import plain_session
 
 from thence.tables.engines.spark.java import find_java
 
+pytestmark = pytest.mark.timeout(1800)  # of the program that tries them all
 ZONES = ["America/New_York", "Etc/UTC", "Asia/Kolkata"]
 HOUR = 3_600_000_000
 MICROS = 1_711_845_000_000_000

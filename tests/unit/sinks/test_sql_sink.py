@@ -92,6 +92,12 @@ def test_an_update_of_a_primary_key_keeps_the_children(engine: sa.Engine, sink: 
     assert rows(engine, "orders") == [(11, 9)]
 
 
+def test_a_delete_and_a_create_in_two_tables_are_no_update_of_a_key(engine: sa.Engine, sink: SqlSink) -> None:
+    filled(sink)
+    sink.apply(unit(2, change("d", "line", before={"id": 100}), change("c", "customer", {"id": 2, "email": "b"})))
+    assert (rows(engine, "line"), rows(engine, "customer")) == ([], [(1, "a", None), (2, "b", None)])
+
+
 def test_truncates_go_children_first(engine: sa.Engine, sink: SqlSink) -> None:
     filled(sink)
     sink.apply(unit(2, *[change("t", table) for table in ("customer", "orders", "line")]))
