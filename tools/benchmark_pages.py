@@ -562,9 +562,9 @@ def larger(rows: list[Result]) -> str:
         parts.append(text + ")")
     alone = sorted(full_after(of[n, 1])[1] / n for n in (10, 30, 100, 300, 1000))
     most, cases = ", ".join(reached), "".join(f"- {part}\n" for part in parts)
-    return f"""With unicasts that takes each process {alone[0]:.0f} to {alone[-1]:.0f} messages, at any n, and 1,000 processes
-are in a steady state here. With larger fan-outs the most that are is {most}. By what each process needs at 100, and what
-a copy costs at 100 and 300, measures included, 1,000 would be in a steady state after
+    return f"""With unicasts that takes each process {alone[0]:.0f} to {alone[-1]:.0f} messages, at any n, and 1,000
+processes are in a steady state here. With larger fan-outs the most that are is {most}. By what each process needs at
+100, and what a copy costs at 100 and 300, measures included, 1,000 would be in a steady state after
 
 {cases}"""
 
