@@ -9,7 +9,7 @@ import pytest
 
 from thence.core.model.events import parse, render
 from thence.core.model.order import judge
-from thence.errors import MisuseError, TraceError
+from thence.errors import TraceError
 from thence.lab.explorer.coverage import Failure
 from thence.lab.explorer.search import Explorer
 from thence.lab.explorer.setting import CopyName, Setting, Start, Step
@@ -63,7 +63,23 @@ def test_a_step_that_cannot_be_taken_is_refused() -> None:
         witness.run()
     row = json.loads(fifo_is_not_causal().dumps())
     row["steps"][0][0] = "forget"
-    with pytest.raises(MisuseError, match="no step 'forget'"):
+    with pytest.raises(TraceError, match="no step 'forget'"):
+        loads(json.dumps(row))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"destinations": "foo"}, "destinations 'foo'"),
+        ({"crashes": -1}, "crashes -1"),
+        ({"processes": 99}, "99 processes"),
+        ({"processes": "3"}, "the type int is expected"),
+    ],
+)
+def test_a_file_with_an_impossible_setting_is_at_fault(change: dict[str, object], found: str) -> None:
+    row = json.loads(fifo_is_not_causal().dumps())
+    row["setting"] |= change
+    with pytest.raises(TraceError, match=found):
         loads(json.dumps(row))
 
 

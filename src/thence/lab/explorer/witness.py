@@ -299,6 +299,8 @@ def loads(text: str, variants: Mapping[str, Variant] | None = None) -> Witness:
         )
     except json.JSONDecodeError as error:
         raise TraceError(f"not JSON: {error.msg} at line {error.lineno}, position {error.colno}") from None
+    except MisuseError as error:  # of the file, not of the caller
+        raise TraceError(str(error)) from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise TraceError(f"cannot read the execution: {type(error).__name__} {error}") from None
 
@@ -308,7 +310,7 @@ def _read_setting(row: Fields, variants: Mapping[str, Variant]) -> Setting:
     usual = Setting("ks").row()
     for key, value in stated.items():
         if key in usual and type(value) is not type(usual[key]):
-            raise TraceError(f"its {key} is {value!r}; a {type(usual[key]).__name__} is expected")
+            raise TraceError(f"its {key} is {value!r}; the type {type(usual[key]).__name__} is expected")
     if row.get("printed", False) and row["protocol"] not in variants:
         raise TraceError(f"the execution is one of the printed form {row['protocol']!r}, which is not known here")
     setting = Setting(**stated, variant=variants[row["protocol"]] if row.get("printed", False) else None)

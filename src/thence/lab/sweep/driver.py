@@ -9,7 +9,7 @@
 Invariant: the longest scenarios start first, each in a task of its own; short ones share a task, ever fewer of them, so
 that cores stay busy although scenarios differ a thousandfold. Each task writes its files itself and whole
 (`thence.lab.sweep.task`), into a folder that driver and workers both see: finished scenarios stay finished if the
-sweep is killed, and is not run again. The rows and the traces do not depend on the number of executors. If a
+sweep is killed, and are not run again. The rows and the traces do not depend on the number of executors. If a
 worker dies, what was running is tried once more, one at a time; what kills its worker again becomes a row with its
 error.
 """

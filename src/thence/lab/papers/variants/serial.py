@@ -10,23 +10,6 @@ from thence.core.protocols.serial_multicast import MulticastToken, SerialMultica
 from thence.lab.explorer.setting import Variant
 
 
-class OwnIsDelivered(SerialBroadcast):
-    """The broadcast before, even if it is the receiver's own, which counts as delivered."""
-
-    name = "serial-broadcast-own"
-    code = 160
-
-    @staticmethod
-    def needs(copy: Copy, me: int) -> Needs:
-        """Ask for the broadcast before unless it is one's own."""
-        return () if copy.stamp is None or copy.stamp[0] == me else (copy.stamp,)
-
-    def _previous(
-        self, last: MessageNumber | None, other: MessageNumber | None, destination: int
-    ) -> MessageNumber | None:
-        return last
-
-
 class OwnIsAwaited(SerialBroadcast):
     """The broadcast before, even if it is the receiver's own, which never comes."""
 
@@ -37,6 +20,18 @@ class OwnIsAwaited(SerialBroadcast):
         self, last: MessageNumber | None, other: MessageNumber | None, destination: int
     ) -> MessageNumber | None:
         return last
+
+
+class OwnIsDelivered(OwnIsAwaited):
+    """The broadcast before, even if it is the receiver's own, which counts as delivered."""
+
+    name = "serial-broadcast-own"
+    code = 160
+
+    @staticmethod
+    def needs(copy: Copy, me: int) -> Needs:
+        """Ask for the broadcast before unless it is one's own."""
+        return () if copy.stamp is None or copy.stamp[0] == me else (copy.stamp,)
 
 
 class LogAlone(SerialMulticast):
