@@ -86,8 +86,8 @@ def _broken(*_: object, **__: object) -> None:
     [
         (["nonsense"], "no paper 'nonsense'; there are ks98, ci-dc, separators, genuine, bounded, costs"),
         (["--full", "--quick"], "exclude each other"),
-        (["separators", "-n", "7"], "separators has no such number of processes; at this scale it has 6, 10"),
-        (["-n", "1000", "ci-dc"], "ci-dc has no such number"),
+        (["separators", "-n", "7"], "separators has no run with that number of processes; at this scale it has 6, 10"),
+        (["-n", "1000", "ci-dc"], "ci-dc has no run with that number"),
         (["-n", "0", "--quick"], "nothing is measured with 0 processes; at this scale there are 3, 4, 5, 6, 8, 10, 12"),
         (["ci-dc", "-n", "10", "-n", "11"], "nothing is measured with 11 processes; at this scale there are 10, "),
         (["genuine", "-n", "7"], "nothing is measured with 7 processes; at this scale there are no numbers"),
