@@ -397,8 +397,8 @@ def test_a_position_that_another_process_has_moved_meanwhile_is_read_again(
     assert sink.apply(at(1, "600:1000"))
     found, moved = Positions._found, [False]
 
-    def stale(self: Positions, connection: sa.Connection, source: str, log: str) -> Any:
-        read = found(self, connection, source, log)
+    def stale(self: Positions, connection: sa.Connection, source: str, log: str, lock: bool = False) -> Any:
+        read = found(self, connection, source, log, lock)
         if read is not None and not moved[0]:
             moved[0] = True
             moves = "update thence_positions set place = '[3]', transaction_id = '601:1010', transactions = 2"
