@@ -39,6 +39,8 @@ class Broker:
         self.called: deque[Any] = deque()
         self.offset = -1001
         self.aborted = 0
+        self.told: list[tuple[str, int]] = []
+        """the offsets of the topic, as other tools see them"""
 
     # -- the consumer
 
@@ -63,7 +65,7 @@ class Broker:
         return [SimpleNamespace(offset=self.offset)]
 
     def commit(self, offsets: list[Any], asynchronous: bool) -> None:
-        self.offset = offsets[0].offset
+        self.offset, self.told = offsets[0].offset, [(each.topic, each.offset) for each in offsets[1:]]
 
     # -- the producer
 
@@ -182,3 +184,27 @@ def test_a_state_that_cannot_be_read_is_asked_for_again(monkeypatch: pytest.Monk
     ids, said = drained(reader, 1)
     assert ids == WANTED
     assert said == ["no answer"]
+
+
+def test_the_offsets_that_other_tools_see_stop_before_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = iter([0, 2, 1, 5, 4, 3])  # of three in a row, each needs the one before it
+    monkeypatch.setattr(f"{__name__}.record", _renumbered({at: next(numbers) for at in range(6)}))
+    reader = consumer(monkeypatch, broker := Broker({}), lambda: Orderer("depends_on"))
+    reader.poll(0)
+    told = []
+    for _ in range(6):
+        reader.poll(0, limit=1)
+        reader.commit()
+        told.append(broker.told)
+    assert told == [[("events", offset)] for offset in (1, 1, 3, 3, 3, 6)]
+
+
+def _renumbered(numbers: dict[int, int]) -> Any:
+    whole = record
+
+    def found(at: int) -> Message:
+        made = whole(numbers.get(at, at))
+        where = {"topic": "events", "partition": 0, "offset": at, "timestamp": (1, 1000)}
+        return Message(**where, key=None, value=made.value(), headers=made.headers())
+
+    return found

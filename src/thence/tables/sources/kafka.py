@@ -34,7 +34,6 @@ the state topic says from where the last state is looked for, and nothing depend
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from operator import itemgetter
@@ -119,7 +118,7 @@ class CausalConsumer:
         self._config = connection(config)
         self.orderer, self.active = self._orderer(), False
         self._next: dict[PartitionName, int] = {}
-        self._packed: dict[Field, bytes] = {}
+        self._packed: dict[tuple[str, int, int], bytes] = {}
         """held records, by their place, as a commit writes them: one held through many commits is packed once"""
         self._forwarded: list[tuple[str, Row]] = []
         self._writer: Producer
@@ -345,7 +344,7 @@ class CausalConsumer:
 
     def _snapshot(self) -> bytes:
         """Return the state of the orderer; a record that was held at the commit before is packed already."""
-        before, now = self._packed, dict[Field, bytes]()
+        before, now = self._packed, dict[tuple[str, int, int], bytes]()
 
         def packed(row: Fields) -> bytes:
             place = _PLACE(row)
@@ -356,14 +355,6 @@ class CausalConsumer:
         self._packed = now
         return written
 
-    def _unhanded(self) -> dict[PartitionName, list[int]]:
-        """Return the offsets of the records that were read and are held."""
-        found: dict[PartitionName, list[int]] = defaultdict(list)
-        for rows in self.orderer.held().values():
-            for row in rows:
-                found[row["topic"], row["partition"]].append(row["offset"])
-        return found
-
     def _tell_offsets(self, begins: int) -> None:
         """Commit offsets for other tools to see; one that is lost comes with the next commit."""
         kafka = client()
@@ -372,9 +363,10 @@ class CausalConsumer:
             self._consumer.commit(offsets=places, asynchronous=True)
 
     def _handed_on(self) -> list[TopicPartition]:
-        """Return, for each partition, the offset up to which every row was returned."""
-        held = self._unhanded()
-        ends = {where: min(held.get(where, ()), default=end) for where, end in self._next.items() if end >= 0}
+        """Return, for each partition, the offset below which every record had been returned at this commit."""
+        ends = {where: end for where, end in self._next.items() if end >= 0}
+        for topic, number, offset in self._packed:
+            ends[topic, number] = min(ends[topic, number], offset)
         return [client().TopicPartition(*where, offset) for where, offset in ends.items()]
 
     def _write(self, topic: str, value: bytes | None, **more: Option) -> None:
