@@ -132,6 +132,18 @@ def test_an_error_in_place_of_a_record_loses_none_of_those_beside_it(monkeypatch
     assert whole_state(broker.states) is not None
 
 
+def test_a_stand_by_that_gets_an_error_does_not_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker({})
+    monkeypatch.setattr(broker, "subscribe", lambda *_, **more: None)
+    reader = consumer(monkeypatch, broker, lambda: Orderer("depends_on"))
+    errors = [[Message(error=KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))], [], []]
+    monkeypatch.setattr(broker, "consume", lambda limit, timeout: errors.pop(0))
+    with pytest.raises(PeerError, match="uthori"):
+        reader.poll(0)
+    assert reader.poll(0) == reader.poll(0) == []
+    assert not reader.active
+
+
 @pytest.mark.parametrize("call", range(3))
 def test_a_question_that_fails_loses_no_record(monkeypatch: pytest.MonkeyPatch, call: int) -> None:
     """Every third record waits for one that only `known` knows; the answer fails once."""

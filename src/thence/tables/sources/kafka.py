@@ -279,9 +279,10 @@ class CausalConsumer:
         self._consumer.assign([kafka.TopicPartition(*where, offset) for where, offset in sorted(self._next.items())])
 
     def _stand(self) -> None:
-        """Read nothing, so that the next poll goes on from the last commit."""
+        """Read nothing, so that the next poll goes on from the last commit if this consumer is the active one."""
+        chosen = self._chosen or self.active
         self._forget()
-        self._chosen = True
+        self._chosen = chosen
         self._consumer.assign([])
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
