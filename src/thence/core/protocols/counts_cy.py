@@ -6,7 +6,7 @@
 
 *Invariant.* What is given is never changed. Where the result equals the first argument it is that object, so that
 members share what they have in common. Packed pairs are C integers, process and count in turn, by ascending process:
-a quarter of the memory of a dict, and two of them are merged without a look into a table.
+about half of the memory of a dict, and two of them are merged without a look into a table.
 """
 
 from __future__ import annotations
