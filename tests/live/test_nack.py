@@ -11,6 +11,7 @@ import pytest
 from support.live_pair import PATIENCE, configure, folder, run, take, until
 
 from thence.errors import MisuseError
+from thence.live.message import FIRST_PAUSE, LAST_PAUSE
 from thence.runtime import DoneError, Endpoint, load
 
 assert folder is not None
@@ -154,5 +155,28 @@ def test_a_message_whose_transaction_is_rolled_back_often_enough_is_given_up(fol
             (dead,) = await take(c, 1)
             head = json.loads(dead.payload.partition(b"\n")[0])
             assert (head["attempts"], "transaction was rolled back" in head["reason"]) == (2, True)
+
+    run(go())
+
+
+def test_a_message_that_was_rolled_back_can_be_given_back_for_later(folder: Path) -> None:
+    async def go() -> None:
+        first, second = configure(folder)
+        async with Endpoint(first) as a, Endpoint(second) as b:
+            await a.send({"b"}, b"1")
+            for attempt in (1, 2, 3):
+                (message,) = await take(b, 1, done=False)
+                assert message.attempt == attempt
+                with pytest.raises(ValueError, match="busy"):
+                    async with message.transaction():
+                        raise ValueError("busy")
+                assert b.pause == FIRST_PAUSE * 2 ** (attempt - 1)
+                assert len(b.inbox) == 1
+            await message.nack(after=PATIENCE)
+            assert not b.inbox  # it does not come before its time
+            message.attempt = 100
+            message.given_back = False
+            message.rolled_back()
+            assert b.pause == LAST_PAUSE
 
     run(go())

@@ -115,3 +115,13 @@ def unnumbered(event: Event) -> Event:
     name = event.message or ""
     assert re.fullmatch(r"[a-d]\d+/[a-d]", name)
     return replace(event, message=re.sub(r"\d+", "#", name))
+
+
+def test_a_message_to_its_own_sender_is_no_hop_where_nothing_is_relayed() -> None:
+    core = Core.fresh("ks", "ab", "a")
+    step = core.apply(Send(0b11, b"x"), 0.0)
+    (mine,) = [entry for peer, entry, _ in step.sent if peer == core.me]
+    events = step.events + core.apply(Receive(core.me, mine.number, mine.head + (mine.body or b"")), 1.0).events
+    assert [(event.kind, event.run.endswith(HOPS)) for event in events] == [
+        ("send", False), ("receive", False), ("deliver", False),
+    ]  # fmt: skip
