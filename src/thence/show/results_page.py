@@ -117,6 +117,8 @@ th { color: var(--soft); font-weight: 600; } .number { text-align: right; }
 table + p, figcaption { color: var(--soft); font-size: 13px; margin-top: -.5rem; }
 figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; } figcaption { margin-top: 0; }
 pre { overflow-x: auto; font-size: 13px; padding: .6rem; border: 1px solid var(--line); }
+@media (max-width: 45em) { td:not(.number):not(:first-child) { min-width: 9rem; }
+  td:not(.number):last-child { min-width: 16rem; } }
 """
 
 

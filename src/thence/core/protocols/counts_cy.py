@@ -78,7 +78,7 @@ def pairs_in(pairs: bytearray) -> list:
 
 
 def put_packed(out: bytearray, pairs: bytearray) -> None:
-    """Append how many pairs there are, and each as position and count."""
+    """Append the number of pairs, and each pair as position and count."""
     numbers: cython.p_longlong = numbers_in(pairs)
     end: cython.Py_ssize_t = len(pairs) // 8
     at: cython.Py_ssize_t

@@ -84,7 +84,7 @@ class PRS(ClockMember):
         super().__init__(roster, process, label=label)
         self.before: LastCounts = {}
         self.elsewhere: LastCounts = {}
-        """what each process is known to have delivered of what was addressed to it"""
+        """by process: the messages addressed to it that it is known to have delivered"""
 
     @staticmethod
     def needs(copy: Copy, me: int) -> Needs:

@@ -113,9 +113,9 @@ class Gate:
         self._asking: object | None = None
         """the mark of the caller that asks"""
         self._watching: set[Callable[[], object]] = set()
-        """what is to be called when something has changed"""
+        """functions to call when something has changed"""
         self._standing_by: set[Callable[[], object]] = set()
-        """what is to be called when the one that asks stops"""
+        """functions to call when the caller that asks stops"""
 
     def turn(self, row: Fields) -> Turn:
         """Return a context manager that is entered when all causes of the row are done and a handler may run.
@@ -273,7 +273,7 @@ class Gate:
                 rule.dead_letter(ticket, "dead-lettered before")
 
     def watch(self, changed: Callable[[], object]) -> bool:
-        """Have a function called at the next change, once; False if no change need come: nothing runs or is asked.
+        """Call a function once, at the next change; return False if no change may come: nothing runs or is asked.
 
         Args:
             changed: what is called, in any thread.

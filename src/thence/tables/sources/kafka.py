@@ -123,7 +123,7 @@ class CausalConsumer:
         self._forwarded: list[tuple[str, Row]] = []
         self._writer: Producer
         self._chosen = self._fenced = False
-        """chosen by the group, and not yet active; and whether those that were active before are fenced"""
+        """whether the group has chosen this consumer, not active yet; and whether earlier active ones are fenced"""
         kafka = client()
         ensure_topic(self._config, self.state_topic, 1, STATE_TOPIC)
         settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "isolation.level": "read_committed"}

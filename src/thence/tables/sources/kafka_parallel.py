@@ -397,7 +397,7 @@ class ParallelConsumer:
 
 
 def _fate_records(fates: Iterable[Any], commits: Iterable[Any]) -> Iterator[bytes]:
-    """Yield records that a broker accepts; fates come first, since a commit says that they are all there."""
+    """Yield records that a broker accepts; fates come first, since a commit implies that all of them are there."""
     named = [("fates", each) for each in fates] + [("commits", each) for each in commits]
     texts = ((name, json.dumps(each, separators=(",", ":"))) for name, each in named)
     for piece in _pieces(texts, lambda each: len(each[1])):
