@@ -30,7 +30,10 @@ def test_killed_services_lose_nothing_and_keep_effects_behind_their_causes(kafka
 
 def test_two_services_of_one_group_share_the_partitions_and_know_of_each_other(kafka: Broker) -> None:
     """A cause that the other process handles is met by what `known` finds in the target, which is asked again."""
-    kafka.make(**{"orders-two": 4, "payments-two": 4})
-    found = example().main(kafka.address, kills=1, each=120, services=2, run="two")
-    assert (found["orders"], found["payments"], found["refused by the foreign key"]) == (120, 120, 0)
-    assert found["handled in another process than the cause"] > 0
+    for run in ("two", "again", "last"):  # on a loaded machine one may have handled all before the other has joined
+        kafka.make(**{f"orders-{run}": 4, f"payments-{run}": 4})
+        found = example().main(kafka.address, kills=1, each=120, services=2, run=run)
+        assert (found["orders"], found["payments"], found["refused by the foreign key"]) == (120, 120, 0)
+        if found["handled in another process than the cause"]:
+            return
+    pytest.fail("no service handled an effect whose cause another one had handled")
