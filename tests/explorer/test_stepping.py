@@ -289,7 +289,7 @@ def test_after_a_break_one_can_go_back(
     assert by_hand(monkeypatch, "1\n1\n2\nb\n1\nq\n", *asked) == 0
     shown = capsys.readouterr().out
     assert "breaks causal order: b delivered a2 before a1" in shown
-    assert "nothing leads on from here; b goes back, d draws, s FILE saves, q ends" in shown
+    assert "no step is possible from here; b goes back, d draws, s FILE saves, q ends" in shown
     unwritten = tmp_path / "nothing.json"
     assert by_hand(monkeypatch, "q\n", *asked, "--save", str(unwritten)) == 0
     assert f"no step was taken: {unwritten} is not written" in capsys.readouterr().out

@@ -90,7 +90,7 @@ def test_content_says_the_format_where_the_name_does_not(tmp_path: Path, data: b
 
 def test_an_unknown_format_says_what_would_do(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello")
-    with pytest.raises(TraceError, match="no format known here; say which by --format: jsonl, parquet, shiviz"):
+    with pytest.raises(TraceError, match="no format known here; name one with --format: jsonl, parquet, shiviz"):
         open_trace(tmp_path / "x")
     assert open_trace(tmp_path / "x", pattern="p").files == {tmp_path / "x": "shiviz"}
     with pytest.raises(MisuseError, match="no format 'orc'"):

@@ -295,7 +295,7 @@ def test_a_large_trace_gives_excerpts_and_an_index() -> None:
     violations = sum(f.what == "violation" for _, f in rows.findings)
     assert len([suffix for suffix in made if suffix.startswith("-violation-")]) == min(20, violations)
     assert set(re.findall(r'href="big([^"]*)\.html"', index)) == set(made)
-    assert f"{len(rows.events)} events are too many for one picture, which takes 50" in index
+    assert f"{len(rows.events)} events are too many for one page, which takes 50" in index
     parts = [html for suffix, html in made.items() if suffix.startswith("-part-")]
     assert all(len(columns_of(html)["kind"]) <= 50 for html in parts)
 
