@@ -1,10 +1,10 @@
 """The delivery rule in one process: CPU time of a row in bulk, of a batch of one row, and of `thence deliver`.
 
-    python benchmarks/deliver/rule.py [--rows 200000] [--before FOLDER [--python PYTHON]] [--rounds 3]
+    python benchmarks/deliver/rule.py [--rows 200000] [--before FOLDER [--python PYTHON]] [--rounds 3] [--only single]
 
-Writes results/rule.json. `--before` names the `src` folder of an earlier release, `--python` an interpreter with its
-dependencies: both are measured in turns, each in a process of its own that is warmed up first. CPU time, so that other
-work on the machine counts little.
+Writes results/rule.json; `--only` renews the cases of one part alone. `--before` names the `src` folder of an earlier
+release, `--python` an interpreter with its dependencies: both are measured in turns, each in a process of its own that
+is warmed up first. CPU time, so that other work on the machine counts little.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -27,6 +28,7 @@ sys.path.insert(0, str(HERE))
 BYS = ("depends_on", "clock", "stamp")
 KEYS = (1, 64, 10_000)
 ROWS = 200_000
+PARTS = ("bulk", "single", "shell")
 
 
 # -- data --------------------------------------------------------------------------------------------------------------
@@ -205,7 +207,7 @@ def measured(python: str, source: str | None, what: str, rows: int) -> dict[str,
     return found
 
 
-def main(rows: int, before: str | None, python: str, rounds: int) -> None:
+def main(rows: int, before: str | None, python: str, rounds: int, parts: Sequence[str]) -> None:
     import _data
     import pyarrow.parquet as pq
 
@@ -214,23 +216,27 @@ def main(rows: int, before: str | None, python: str, rounds: int) -> None:
             pq.write_table(table, f"{folder}/{by}.parquet")
         Path(folder, "roster.json").write_text(json.dumps(list(_data.ROSTER.names)))
         os.environ["RULE_TABLES"] = folder
-        _measure(rows, {"now": (sys.executable, None)} | ({"before": (python, before)} if before else {}), rounds)
+        releases = {"now": (sys.executable, None)} | ({"before": (python, before)} if before else {})
+        _measure(rows, releases, rounds, parts)
 
 
-def _measure(rows: int, releases: dict[str, tuple[str, str | None]], rounds: int) -> None:
+def _measure(rows: int, releases: dict[str, tuple[str, str | None]], rounds: int, parts: Sequence[str]) -> None:
     times: dict[str, dict[str, list[float]]] = {}
-    for what in ("bulk", "single", "shell"):
+    for what in parts:
         for _ in range(rounds):
             for name, (python, source) in releases.items():
                 for case, value in measured(python, source, what, rows).items():
                     times.setdefault(case, {}).setdefault(name, []).append(round(value, 3))
                     print(what, name, case, round(value, 3), file=sys.stderr, flush=True)
+    file = HERE / "results" / "rule.json"
     result: dict[str, Any] = {"rows": rows, "microseconds of CPU a row, unless seconds are named": {}}
+    if set(parts) != set(PARTS):
+        result = json.loads(file.read_text())
     for case, found in times.items():
         middle = {name: median(values) for name, values in found.items()}
         ratio = {"now to before": round(middle["now"] / middle["before"], 2)} if "before" in middle else {}
         result["microseconds of CPU a row, unless seconds are named"][case] = found | ratio
-    (HERE / "results" / "rule.json").write_text(json.dumps(result, indent=2) + "\n")
+    file.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 
 
@@ -240,9 +246,10 @@ if __name__ == "__main__":
     parser.add_argument("--before", help="the src folder of an earlier release")
     parser.add_argument("--python", default=sys.executable, help="an interpreter with its dependencies")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--measure", choices=("bulk", "single", "shell"), help=argparse.SUPPRESS)
+    parser.add_argument("--measure", choices=PARTS, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=PARTS, help="the part that is measured anew; all of them if not given")
     asked = parser.parse_args()
     if asked.measure:
         print(json.dumps({"bulk": bulk, "single": single, "shell": shell}[asked.measure](asked.rows)))
     else:
-        main(asked.rows, asked.before, asked.python, asked.rounds)
+        main(asked.rows, asked.before, asked.python, asked.rounds, [asked.only] if asked.only else PARTS)
