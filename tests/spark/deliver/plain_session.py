@@ -9,6 +9,8 @@ import json
 import re
 import sqlite3
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +42,29 @@ def started(ordered: Any, folder: Path) -> Any:
     )  # fmt: skip
 
 
-def three_at_a_time(queries: list[Any]) -> None:
-    """Wait before there is a fourth: Spark gives the Python of a stream that starts 10 s, too few for many at once."""
-    for query in queries[:-2]:
-        query.awaitTermination()
+BUSY = "Python worker failed to connect back"
+"""Spark gives the Python of a stream that starts 10 s, too few for many at once or on a busy machine."""
+Running = tuple[Callable[[], Any], Any]
+"""a stream: what starts it, and its query"""
+
+
+def ended(start: Callable[[], Any], query: Any) -> None:
+    """Wait until a stream has ended; start it again where its Python was late."""
+    while True:
+        try:
+            query.awaitTermination()
+        except Exception as error:
+            if BUSY not in str(error):
+                raise
+            query = start()
+        else:
+            return
+
+
+def at_most(count: int, running: list[Running]) -> None:
+    """Wait for the first streams until no more than so many run."""
+    while len(running) > count:
+        ended(*running.pop(0))
 
 
 def place_of(name: str) -> str:
@@ -74,16 +95,21 @@ def zones(spark: Any, folder: Path, names: list[str]) -> dict[str, Any]:
     nested = stream.drop("arrival").selectExpr("struct(destination as d) as who", "*")
     jobs = dict.fromkeys(names, (stream, OPTIONS))
     jobs |= {"no arrival": (stream.drop("arrival"), OPTIONS), "struct key": (nested, OPTIONS | {"key": ["who"]})}
-    queries, found = [], dict[str, Any]()
+    running, found = list[Running](), dict[str, Any]()
     for name, (arrivals, options) in jobs.items():
+        zone = name if name in names else names[-1]
+
+        def start(zone: str = zone, name: str = name, arrivals: Any = arrivals, options: Any = options) -> Any:
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            return started(deliver(arrivals, "depends_on", **options), folder / place_of(name))
+
+        spark.conf.set("spark.sql.session.timeZone", zone)
         if name in names:
-            spark.conf.set("spark.sql.session.timeZone", name)
             batch = deliver(spark.read.parquet(str(folder / "in")), "depends_on", **options)
             found[f"{name} batch"] = told(batch)
-        queries.append(started(deliver(arrivals, "depends_on", **options), folder / place_of(name)))
-        three_at_a_time(queries)
-    for query in queries:
-        query.awaitTermination()
+        running.append((start, start()))
+        at_most(2, running)
+    at_most(0, running)
     for name in jobs:
         found[name] = told(spark.read.parquet(str(folder / place_of(name) / "out")))
     found["split"] = [each.count() for each in split(batch)]
@@ -127,7 +153,7 @@ def truths(spark: Any, folder: Path) -> dict[str, Any]:
 
     from thence.spark import deliver
 
-    queries, found = [], dict[str, Any]()
+    running, found = list[Running](), dict[str, Any]()
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     for name, (by, options, keys) in CASES.items():
         causes = "map<string,bigint>" if by == "clock" else "array<string>"
@@ -143,11 +169,12 @@ def truths(spark: Any, folder: Path) -> dict[str, Any]:
         table.coalesce(1).write.parquet(str(place / "in"))
         chosen: dict[str, Any] = {"columns": OWN_NAMES | {by: "why"}, "key": ["who"], **options}
         stream = spark.readStream.schema(table.schema).parquet(str(place / "in"))
-        queries.append(started(deliver(stream, by, **chosen), place))
-        three_at_a_time(queries)
+        start = partial(started, deliver(stream, by, **chosen), place)
+        running.append((start, start()))
+        at_most(2, running)
         found[name] = {"batch": labels(deliver(spark.read.parquet(str(place / "in")), by, **chosen))}
-    for query, name in zip(queries, CASES, strict=True):
-        query.awaitTermination()
+    at_most(0, running)
+    for name in CASES:
         found[name]["stream"] = labels(spark.read.parquet(str(folder / "truths" / place_of(name) / "out")))
     return found
 
@@ -175,7 +202,8 @@ def other_columns(spark: Any, folder: Path) -> dict[str, Any]:
         table.coalesce(1).write.mode("append").parquet(str(target))
         source = spark.readStream.schema(table.schema).parquet(str(target))
         try:
-            started(deliver(source, "depends_on", **options), folder / "other").awaitTermination()
+            start = partial(started, deliver(source, "depends_on", **options), folder / "other")
+            ended(start, start())
         except Exception as error:
             errors.append(str(error))
     out = spark.read.option("mergeSchema", "true").parquet(str(folder / "other" / "out"))
