@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +83,21 @@ def run_stream(ordered: DataFrame, folder: Path, checkpoint: str = "checkpoint")
 
 BUSY = "Python worker failed to connect back"
 """Spark's fixed wait ran out, because the machine was busy as a stream started: it is started again."""
+
+
+LATE = "a Python worker did not answer Spark in time"
+
+
+def patiently(words: list[str]) -> int:
+    """Run a command, again where it says that Spark's fixed wait ran out; return its exit code."""
+    from thence.cli import main
+
+    while True:
+        with redirect_stderr(StringIO()) as said:
+            code = main(words)
+        print(said.getvalue(), file=sys.stderr)
+        if code == 0 or LATE not in said.getvalue():
+            return code
 
 
 APART = 1.5

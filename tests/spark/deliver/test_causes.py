@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from support.deliveries import patiently
 
 import thence
 from thence import Orderer
@@ -54,7 +55,7 @@ def by_orderer(rows: list[dict[str, Any]]) -> Said:
 
 
 def by_command(file: Path, out: Path, *more: str) -> Said:
-    assert main(["deliver", str(file), *OPTIONS, "--out", str(out), "--quiet", *more]) == 0
+    assert patiently(["deliver", str(file), *OPTIONS, "--out", str(out), "--quiet", *more]) == 0
     found = [row for part in sorted(out.glob("*.parquet")) for row in pq.read_table(part).to_pylist()]
     return {row["line"]: (row["outcome"], row["reason"]) for row in found}
 
@@ -166,7 +167,7 @@ def test_values_of_another_type_are_no_lines_without_an_object(spark: SparkSessi
     stream = ["--stream", "--once", "--checkpoint", str(tmp_path / "checkpoint")]
     for place, more in enumerate((["--engine", "local"], ["--engine", "spark"], stream)):
         given, out = str(file.parent), tmp_path / str(place)
-        assert main(["deliver", given, "--by", "clock", "--out", str(out), "--quiet", *more]) == 0
+        assert patiently(["deliver", given, "--by", "clock", "--out", str(out), "--quiet", *more]) == 0
         found = [row for part in sorted(out.glob("*.parquet")) for row in pq.read_table(part).to_pylist()]
         said.append({row["line"]: (row["outcome"], row["reason"]) for row in found})
     assert said[0] == said[1] == said[2]

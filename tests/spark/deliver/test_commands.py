@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from support.arrivals import Arrivals, arrivals
+from support.deliveries import patiently
 
 from thence import Orderer
 from thence.cli import main
@@ -54,7 +55,7 @@ def test_lines_that_are_no_json(spark: object, tmp_path: Path) -> None:
     file.write_text(json.dumps(row) + "\n")
     stream = [str(folder), "--out", str(tmp_path / "out"), "--stream", "--once", "--checkpoint", str(tmp_path / "c")]
     for said in ("2.jsonl", "3.jsonl"):
-        assert main(["deliver", "--by", "depends_on", *stream]) == 0
+        assert patiently(["deliver", "--by", "depends_on", *stream]) == 0
         (folder / said).write_text("{oops\n")  # where all lines were objects when the stream began
     assert [line.items() <= row.items() for row in table(tmp_path / "out")].count(True) == 1
 
@@ -93,7 +94,7 @@ def test_files_in_and_out_batch_and_stream(spark: object, tmp_path: Path) -> Non
     assert told["local"]["outcomes"]["blocked"] == len(told["local"]["waiting"]) == len(held) > 0
 
     streaming = ["--out", str(tmp_path / "out"), "--stream", "--once", "--checkpoint", str(tmp_path / "checkpoint")]
-    assert main(["deliver", *common, *streaming, "--files-per-batch", "2", "--json", str(said)]) == 0
+    assert patiently(["deliver", *common, *streaming, "--files-per-batch", "2", "--json", str(said)]) == 0
     result = json.loads(said.read_text())
     assert result["rows"] == len(left)
     assert main(["waiting", str(tmp_path / "checkpoint"), "--json", str(said)]) == 0
@@ -114,7 +115,7 @@ def test_why_rows_are_quarantined_is_read_from_what_is_committed(spark: object, 
         if name == "stream":
             (tmp_path / name).mkdir()
             (tmp_path / name / "part-torn.parquet").write_bytes(b"PAR1 torn")  # as a killed stream leaves it
-        assert main([*call, str(tmp_path / name), *more]) == 0
+        assert patiently([*call, str(tmp_path / name), *more]) == 0
         told[name] = json.loads(said.read_text())
     assert [each["outcomes"] for each in told.values()] == [{"delivered": 1, "quarantined": 1}] * 3
     assert told["local"]["quarantined"] == told["spark"]["quarantined"] == told["stream"]["quarantined"]

@@ -4,9 +4,6 @@
     async with gate.turn(row):        # returns when all causes are done
         await handle(row)             # after an exception its effects stay held; gate.waiting() lists them
 
-    for each in gate.map(rows, handle):             # the same with threads
-        print(each.row, each.outcome, each.result)
-
 `docs/reference/gate.md` says exactly what is promised. The rule is `delivery_rule_cy.Rule`, the one of the Orderer;
 here it is given completions (`completion_cy.py`).
 
@@ -110,8 +107,7 @@ class Gate:
         self.running = self.held = self._arrived = 0
         self._missed: dict[str, set[Key]] = {}  # ids for the next call of `known`, in the order of arrival
         self._asked: set[tuple[Key, str]] = set()
-        self._asking: object | None = None
-        """the mark of the caller that asks"""
+        self._asking: object | None = None  # the mark of the caller that asks
         self._watching: set[Callable[[], object]] = set()
         """functions to call when something has changed"""
         self._standing_by: set[Callable[[], object]] = set()
@@ -434,8 +430,7 @@ class Gate:
                 self._again(entry, failed)
                 return
         entry.ticket = rule.rows + 1
-        self._arrived += 1
-        entry.arrival = self._arrived
+        entry.arrival = self._arrived = self._arrived + 1
         self._entries[key, entry.ticket] = entry
         self._take(key, rule.push(read, message))
         if entry.state == "new":
@@ -475,8 +470,7 @@ class Gate:
     def _again(self, entry: GateEntry, failed: GateEntry) -> None:
         """Let a row that failed run again, under the ticket that it has."""
         entry.ticket, entry.made, entry.outcome = failed.ticket, failed.made, failed.outcome
-        entry.arrival = failed.arrival
-        entry.attempt, entry.state = failed.attempt + 1, "ready"
+        entry.arrival, entry.attempt, entry.state = failed.arrival, failed.attempt + 1, "ready"
         self._entries[entry.key, entry.ticket] = entry
         self._ready.append(entry)
 
