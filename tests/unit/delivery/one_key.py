@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+import numpy as np
 import pyarrow as pa
 from unit.delivery.stored_states import Shelf
 
@@ -11,7 +12,7 @@ from thence.core.model.plain import Row
 from thence.tables.delivery import shard_memory
 from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_terms import DeliveryTerms
-from thence.tables.delivery.many_keys import ManyKeys, Span
+from thence.tables.delivery.many_keys import ManyKeys
 from thence.tables.delivery.shard import Shard
 from thence.tables.delivery.shard_memory import opened
 
@@ -39,7 +40,7 @@ class OneKey:
     def take(self, rows: pa.RecordBatch) -> list[Row]:
         if isinstance(self.keys, Shard):
             self.keys.touched[0] = None
-        out = self.keys.take(rows, [Span(0, 0, len(rows))])
+        out = self.keys.take(rows, np.zeros(1, np.int64), np.array([0, len(rows)]))
         return [] if out is None else out.to_pylist()
 
     def flush(self, why: str) -> pa.RecordBatch | None:

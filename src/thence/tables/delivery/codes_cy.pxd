@@ -43,6 +43,7 @@ cdef class Codes(Held):
     cdef object lexicon
     cdef int[::1] origin
 
+    cdef void lose_all(self)
     cdef void make_room(self, Py_ssize_t count)
     cdef int _enter(self, CodedRows rows, list names, list entered, int number)
     cpdef object settle(self)

@@ -97,22 +97,27 @@ class Codes(Held):
         Held.__init__(self, room)
         self.reading = reading
         self.cyclic = reading.by == "depends_on"
-        self.dense = reading.dense and not self.cyclic
         self.remember = FOREVER if remember is None else remember
-        self.recent: deque[str] | None = None if remember is None else deque()
-        self.forgotten: set[int] = set()
         self.fresh: Any = None  # where changes are recorded: the ids delivered since the last write,
         self.gone: list[int] = []  # the fingerprints of ids forgotten since then,
         self.changed: list[int] = []  # and the sources of which something else changed
         self.origin = NO_INTS
-        self.lose_all()
-
-    def lose_all(self) -> None:
-        """Forget every source of this key."""
-        self.orders: dict[str | None, dict[Hashable, int]] = {}
-        self.holes = 0
         self.count, self.level = 1, DONE_LEVEL
         self.refs = self.row_of = self.watch = DONE_ROWS
+        self.lose_all()
+
+    @cython.cfunc
+    def lose_all(self) -> cython.void:
+        """Forget every source; the memory is used again."""
+        code: cython.Py_ssize_t
+        self.dense = self.reading.dense and not self.cyclic
+        self.recent: deque[str] | None = None if self.remember == FOREVER else deque()
+        self.forgotten: set[int] = set()
+        self.orders: dict[str | None, dict[Hashable, int]] = {}
+        self.holes = 0
+        for code in range(1, self.count):
+            self.level[code] = self.refs[code] = self.row_of[code] = self.watch[code] = 0
+        self.count = 1
         self.extra, self.names, self.free = [None], [None], []
         self.loose, self.delivered = [], []  # codes that no held row names any more; ids delivered, not yet DONE
         self.lexicon = None  # the names of the batch that all codes are from; `origin`: their numbers there
@@ -213,7 +218,8 @@ class Codes(Held):
         if self.cyclic and self.count == 1 and not self.orders and not self.forgotten:
             self.lexicon, self.names = rows.lexicon, None
             self.make_room(min(last - first + rows.start[last] - rows.start[first], len(rows.mark)) + 1)
-            self.origin = self.room.more_ints(NO_INTS, len(self.level))
+            if len(self.origin) < len(self.level):
+                self.origin = self.room.more_ints(NO_INTS, len(self.level))
         else:
             names = rows.lexicon.names()
         for place in range(first, last):

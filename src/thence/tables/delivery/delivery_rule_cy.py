@@ -79,7 +79,7 @@ class Rule(Waits):
     def __init__(self, reading: Reading, policy: Policy, where: str = "", room: Room | None = None) -> None:
         """Start empty; `where` names the key in errors, `room` has the arrays of all keys of one owner."""
         Waits.__init__(self, reading, policy, where, room)
-        self.position = self.moment = 0
+        self.moment = 0
         self.after_seconds = inf if policy.after_seconds is None else policy.after_seconds
         self.after_rows, self.held_limit = policy.after_rows or FOREVER, policy.held_limit or FOREVER
         self.limited = self.after_rows < FOREVER or self.held_limit < FOREVER or self.after_seconds < inf
@@ -87,6 +87,12 @@ class Rule(Waits):
             self.room.cycles = Cycles()
         self.single = None
         self.need, self.wanted = NO_INTS, NO_LONGS
+
+    @cython.cfunc
+    def begin(self) -> cython.void:
+        """Begin before the first row."""
+        Waits.begin(self)
+        self.position = 0
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
@@ -112,11 +118,43 @@ class Rule(Waits):
         `times`: seconds, NaN where a row has none. `moment` is processing time in ms. `refused`: why no row of this key
         can be delivered.
         """
-        place: cython.Py_ssize_t
-        own: cython.longlong
+        timed: cython.bint = times is not None
+        self.moment = moment
+        self._take(rows, first, last, timed, memoryview(times) if timed else NO_DOUBLES, out, refused)
+
+    def take_whole(
+        self, rows: CodedRows, bounds: object, times: object, out: Outcomes, prepare: object, refused: dict[int, str],
+        where: object,
+    ) -> None:  # fmt: skip
+        """Take keys one after the other, each from its first row to its last; what is still held then is blocked.
+
+        Key n has the rows from `bounds[n]` up to `bounds[n + 1]`. They take turns in the memory of this rule: a
+        rule of its own costs a key more than its rows do. `prepare`, if there is one, is called with n before
+        the rows come; `refused`: why no row of a key can be delivered; `where(n)` names a key in errors.
+        """
+        key: cython.Py_ssize_t
+        bound: cython.longlong[::1] = memoryview(bounds)
         timed: cython.bint = times is not None
         time: cython.double[::1] = memoryview(times) if timed else NO_DOUBLES
-        self.moment = moment
+        for key in range(len(bound) - 1):
+            self.clear()
+            self.begin()
+            if prepare is not None:
+                prepare(key)
+            try:
+                self._take(rows, bound[key], bound[key + 1], timed, time, out, refused.get(key) if refused else None)
+                if self.held:
+                    self.finish(out)
+            except TraceError as error:
+                raise TraceError(f"{where(key)}{error}") from None
+
+    @cython.cfunc
+    def _take(
+        self, rows: CodedRows, first: cython.Py_ssize_t, last: cython.Py_ssize_t, timed: cython.bint,
+        time: cython.double[::1], out: Outcomes, refused: object,
+    ) -> cython.void:  # fmt: skip
+        place: cython.Py_ssize_t
+        own: cython.longlong
         self.enter(rows, first, last)
         if self.cyclic:
             self.room.cycles.expect(self.held, self.rows + 1, rows, first, last)
@@ -446,8 +484,9 @@ class Rule(Waits):
             out.missing[place], out.blocker[place] = each.missing, each.blocker
         return out.listed() if into is None else []
 
-    def clear(self) -> None:
-        """Forget what is held and what was delivered, after `finish`."""
+    @cython.ccall
+    def clear(self) -> object:
+        """Forget what is held and what was delivered, after `finish`; memory is used again."""
         self.foreign.clear()
         self.hold_nothing()
         self.lose_all()

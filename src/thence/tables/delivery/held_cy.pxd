@@ -50,6 +50,7 @@ cdef class Held:
     cdef int needs_free
     cdef Places at
 
+    cdef void hold_nothing(self)
     cdef Places own_places(self)
     cdef void more_rows(self)
     cdef void more_needs(self)

@@ -103,14 +103,15 @@ class Held:
     def __init__(self, room: Room | None = None) -> None:
         """Start empty; `room` is shared by keys of similar lifetime."""
         self.room = Room() if room is None else room
+        self.at = NO_PLACES
         self.hold_nothing()
 
-    def hold_nothing(self) -> None:
-        """Forget all held rows, and their memory."""
+    @cython.cfunc
+    def hold_nothing(self) -> cython.void:
+        """Forget all held rows; their memory is used again."""
         self.held = 0
         self.labels, self.waited_names, self.by_ticket = {}, {}, None
         self.head = self.tail = self.rows_used = self.rows_free = self.needs_used = self.needs_free = 0
-        self.at = NO_PLACES
 
     # -- places ----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ in one integer (`row_ids`). Rows are read and picked for all keys together, so a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from thence.tables.delivery.arrow_rows import (
     read_stamped,
     times_in,
 )
-from thence.tables.delivery.columns import Key
+from thence.tables.delivery.columns import Columns, Key
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.outcome_cy import Outcomes
@@ -45,14 +45,6 @@ def row_ids(number: int | Longs, tickets: Longs) -> Longs:
     """Return rows by the number of their key and their tickets."""
     found: Longs = (np.asarray(number, np.int64) << TICKET_BITS) | tickets
     return found
-
-
-class Span(NamedTuple):
-    """The rows of one key in a batch."""
-
-    number: int
-    start: int
-    stop: int
 
 
 class Chunk:
@@ -137,12 +129,42 @@ class HeldRows:
 
 
 class Going(NamedTuple):
-    """The rows that leave a key: their number, the number of earlier rows, and the place of its new rows."""
+    """Of each key of a batch: its number, how many rows came earlier, where its new rows begin, how many leave."""
 
-    number: int
-    came: int
-    start: int
-    left: int
+    numbers: Longs
+    came: Longs
+    starts: Longs
+    """One more than there are keys: the last is where all end"""
+    left: Longs
+
+
+class Whole(NamedTuple):
+    """Keys that have all of their rows in a batch; the mappings are by place, counted from the first of these keys."""
+
+    places: range
+    """Which of the keys of the batch they are"""
+    refused: dict[int, str]
+    """Why the rows of a key cannot be delivered"""
+    known: Mapping[int, list[str]]
+    """Ids that count as delivered before the first row of a key"""
+    where: Callable[[int], str]
+    """Names a key in errors"""
+
+
+class Coming:
+    """The rows of a batch as they are read, and where their outcomes go."""
+
+    def __init__(self, terms: DeliveryTerms, rows: pa.RecordBatch, moment: int) -> None:
+        """Read rows; `moment` is processing time in milliseconds."""
+        self.times, self.moment = times_in(rows, terms.columns), moment
+        self.stamped = read_stamped(terms, rows) if terms.by == "stamp" else None
+        self.coded = read_batch(terms, rows) if self.stamped is None else self.stamped.coded
+        self.out = Outcomes(max(len(rows), 4), self.coded.lexicon)
+
+    def settle(self, reading: Reading, start: int, stop: int) -> None:
+        """Read the stamps of one key that were not read with the batch."""
+        if self.stamped is not None:
+            self.stamped.settle(reading, start, stop)
 
 
 class ManyKeys:
@@ -152,6 +174,8 @@ class ManyKeys:
         """Start without any key."""
         self.terms, self.held, self.room = terms, HeldRows(), Room()
         self.rules: dict[int, Rule] = {}
+        self.passing: Rule | None = None
+        """The rule of keys that begin and end within a batch, one after the other"""
         self.refused: dict[int, str] = {}
         """Keys whose rows cannot be delivered, and why"""
         self.shared = None if terms.by == "stamp" else terms.reading()
@@ -179,72 +203,81 @@ class ManyKeys:
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
-    def know(self, rows: pa.RecordBatch, numbers: Longs) -> None:
-        """Count the ids of rows as delivered, though they get no position; `numbers` are those of their keys."""
-        found: dict[int, list[str]] = {}
-        for number, text in zip(
-            numbers.tolist(), id_texts(rows.column(self.terms.columns.message)).to_pylist(), strict=True
-        ):
-            if text:
-                found.setdefault(number, []).append(text)
-        for number, ids in found.items():
-            rule = self.rules[number]
-            know(rule, None, ids)
-            if rule.fresh is not None:
-                rule.fresh += ids
-
     def take(
         self,
         rows: pa.RecordBatch,
-        spans: Sequence[Span],
+        numbers: Longs,
+        starts: Longs,
         moment: int = 0,
-        ended: Iterable[int] = (),
+        *,
+        whole: Whole | None = None,
+        ended: Collection[int] = (),
         carried: pa.RecordBatch | None = None,
     ) -> pa.RecordBatch | None:
         """Take rows, key after key by ascending number, in arrival order within each; return those that leave.
 
-        `ended`: keys of which no more will come; what still waits leaves as blocked, and the key is dropped. `carried`:
-        the columns of these rows that come out; all of them if not given. None if nothing leaves.
+        The rows of the key `numbers[n]` are those from `starts[n]` up to `starts[n + 1]`. `whole`: keys that have all
+        of their rows here; `ended`: other keys of which no more will come. What still waits of both leaves as blocked,
+        and the key is dropped. `carried`: the columns of these rows that come out; all of them if not given. None if
+        nothing leaves.
         """
-        going: list[Going] = []
-        last = frozenset(ended)
         self.held.compact()
+        going = Going(numbers, np.zeros(len(numbers), np.int64), starts, np.diff(starts))
         with without_collection():
-            times = times_in(rows, self.terms.columns)
-            stamped = read_stamped(self.terms, rows) if self.terms.by == "stamp" else None
-            coded = read_batch(self.terms, rows) if stamped is None else stamped.coded
-            out = Outcomes(max(len(rows), 4), coded.lexicon)
-            for number, start, stop in spans:
-                rule, before = self.rules[number], len(out)
-                came, refused = rule.rows, self.refused.get(number)
-                if stamped is not None and refused is None:
-                    stamped.settle(rule.reading, start, stop)
-                rule.take(coded, start, stop, times, out, moment, refused)
-                if number in last:
-                    rule.finish(out)
-                    self.forget(number)
-                going.append(Going(number, came, start, len(out) - before))
-            del coded, stamped
-            return self._split(rows if carried is None else carried, spans, going, out)
+            coming = Coming(self.terms, rows, moment)
+            first, last = (0, 0) if whole is None else (whole.places.start, whole.places.stop)
+            self._take_begun(coming, going, range(first), ended)
+            if whole is not None and whole.places:
+                self._take_whole(coming, starts[first : last + 1], whole)
+            self._take_begun(coming, going, range(last, len(numbers)), ended)
+            out = coming.out
+            del coming
+            return self._split(rows if carried is None else carried, going, out)
 
-    def _split(
-        self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], outcomes: Outcomes
-    ) -> pa.RecordBatch | None:
+    def _take_begun(self, coming: Coming, going: Going, places: range, ended: Collection[int]) -> None:
+        """Take the rows of keys that have a rule."""
+        for place in places:
+            number, start, stop = int(going.numbers[place]), int(going.starts[place]), int(going.starts[place + 1])
+            rule, before = self.rules[number], len(coming.out)
+            going.came[place], refused = rule.rows, self.refused.get(number)
+            if refused is None:
+                coming.settle(rule.reading, start, stop)
+            rule.take(coming.coded, start, stop, coming.times, coming.out, coming.moment, refused)
+            if number in ended:
+                rule.finish(coming.out)
+                self.forget(number)
+            going.left[place] = len(coming.out) - before
+
+    def _take_whole(self, coming: Coming, starts: Longs, whole: Whole) -> None:
+        """Take keys from their first row to their last, by one rule, one after the other."""
+        rule = self.passing = self.passing or Rule(self.reading(), self.terms.policy, "", self.room)
+
+        def prepare(place: int) -> None:
+            if coming.stamped is not None:
+                rule.reading = self.reading()
+                if place not in whole.refused:
+                    coming.settle(rule.reading, int(starts[place]), int(starts[place + 1]))
+            if place in whole.known:
+                know(rule, None, whole.known[place])
+
+        needed = prepare if coming.stamped is not None or whole.known else None
+        rule.take_whole(coming.coded, starts, coming.times, coming.out, needed, whole.refused, whole.where)
+
+    def _split(self, rows: pa.RecordBatch, going: Going, outcomes: Outcomes) -> pa.RecordBatch | None:
         """Pick the rows that leave, and hold the others."""
         if not len(outcomes):
             if len(rows):
-                self._hold(rows, spans, going, np.arange(len(rows)))
+                self._hold(rows, going, np.arange(len(rows)))
             return None
         out = leaving(outcomes)
-        places, old, ascending = outcomes.places(going, len(rows))
+        places, old, ascending = outcomes.places(going.came, going.starts, going.left, len(rows))
         if len(places) - len(old) < len(rows):
             here = np.ones(len(rows) + len(old), bool)
             here[places] = False
-            self._hold(rows, spans, going, np.flatnonzero(here[: len(rows)]))
+            self._hold(rows, going, np.flatnonzero(here[: len(rows)]))
         picked = rows
         if len(old):
-            numbers = np.repeat([each.number for each in going], [each.left for each in going])
-            ids = row_ids(numbers[old], out.tickets[old])
+            ids = row_ids(np.repeat(going.numbers, going.left)[old], out.tickets[old])
             self._note(ids)
             picked = pa.concat_batches([rows, self.held.pop(ids)])
         if len(places) != len(picked) or not ascending:
@@ -255,11 +288,10 @@ class ManyKeys:
         if self.let_go is not None:
             self.let_go.append(ids)
 
-    def _hold(self, rows: pa.RecordBatch, spans: Sequence[Span], going: list[Going], here: Longs) -> None:
-        lengths = [stop - start for _, start, stop in spans]
-        numbers = np.repeat(np.array([span.number for span in spans], np.int64), lengths)
-        tickets = np.arange(len(rows)) + np.repeat([each.came + 1 - each.start for each in going], lengths)
-        ids = row_ids(numbers, tickets)
+    def _hold(self, rows: pa.RecordBatch, going: Going, here: Longs) -> None:
+        lengths = np.diff(going.starts)
+        tickets = np.arange(len(rows)) + np.repeat(going.came + 1 - going.starts[:-1], lengths)
+        ids = row_ids(np.repeat(going.numbers, lengths), tickets)
         self.held.add(ids[here], rows if len(here) == len(rows) else rows.take(pa.array(here)))
 
     # -- the end, and rows released otherwise ----------------------------------------------------------------------
@@ -314,31 +346,59 @@ def delivered(
         assert batch is not None
         begins = runs(batch, key) if starts is None else _within(starts, taken, taken + len(batch))
         taken += len(batch)
-        named = batch.select(list(key))
-        named = named if len(begins) == len(batch) else named.take(pa.array(begins))
-        values = [column.to_pylist() for column in named.columns]
-        found: list[Key] = list(zip(*values, strict=True)) if key else [()]
-        if last is not None and same_key(found[0]) != same_key(last):
+        found = BatchKeys(terms.columns, batch, key, begins)
+        goes_on = last is not None and same_key(found[0]) == same_key(last)
+        if last is not None and not goes_on:
             rest = keys.end(number)
             if rest is not None:
                 yield rest
-            last = None
-        first = number if last is not None else number + 1
-        with without_collection():
-            for place, each in enumerate(found):
-                if place or last is None:
-                    number += 1
-                    keys.begin(number, each)
-            last = found[-1]
-            bounds = [*begins.tolist(), len(batch)]
-            if KNOWN in batch.schema.names:
-                batch, bounds = _without_known(keys, batch, first, bounds)
-            spans = [Span(first + n, *span) for n, span in enumerate(pairwise(bounds))]
-            rows = in_utc(batch.drop_columns(list(drop)) if drop else batch)
-            only = None if carried is None else rows.select(list(carried))
-            out = keys.take(rows, spans, ended=range(first, number + (following is None)), carried=only)
+        first = number if goes_on else number + 1
+        number, last = first + len(begins) - 1, None if following is None else found[-1]
+        whole = range(int(goes_on), max(int(goes_on), len(begins) - (last is not None)))
+        if last is not None and number not in keys.rules:
+            keys.begin(number, last)
+        bounds = np.append(begins, len(batch))
+        known: dict[int, list[str]] = {}
+        if KNOWN in batch.schema.names:
+            batch, bounds, known = _without_known(terms, batch, bounds)
+            for place in [place for place in known if place not in whole]:
+                know(keys.rules[first + place], None, known.pop(place))
+        rows = in_utc(batch.drop_columns(list(drop)) if drop else batch)
+        out = keys.take(
+            rows,
+            np.arange(first, number + 1),
+            bounds,
+            whole=found.whole(whole, known),
+            ended=() if number == first and last is not None else (first,),
+            carried=None if carried is None else rows.select(list(carried)),
+        )
         if out is not None:
             yield out
+
+
+class BatchKeys:
+    """The keys of a batch, whose values are looked at only where they matter."""
+
+    def __init__(self, columns: Columns, batch: pa.RecordBatch, names: Sequence[str], begins: Longs) -> None:
+        """Take the columns that say the key, and the place of the first row of each."""
+        self._columns, self._values, self._begins = columns, [batch.column(name) for name in names], begins
+
+    def __getitem__(self, place: int) -> Key:
+        """Return a key by its place."""
+        begin = int(self._begins[place])
+        return tuple(values[begin].as_py() for values in self._values)
+
+    def whole(self, places: range, known: Mapping[int, list[str]]) -> Whole:
+        """Describe the keys of some places; `known`: ids to begin with, by place."""
+        refused = {}
+        for values in self._values:
+            if values.null_count:
+                for place in np.flatnonzero(~values.is_valid().to_numpy(zero_copy_only=False)[self._begins]).tolist():
+                    why = self._columns.refuse(self[place])
+                    if why is not None:
+                        refused[place - places.start] = why
+        known = {place - places.start: ids for place, ids in known.items()}
+        return Whole(places, refused, known, lambda place: self._columns.where(self[places.start + place]))
 
 
 def _within(starts: Longs, first: int, last: int) -> Longs:
@@ -348,14 +408,24 @@ def _within(starts: Longs, first: int, last: int) -> Longs:
 
 
 def _without_known(
-    keys: ManyKeys, batch: pa.RecordBatch, first: int, bounds: list[int]
-) -> tuple[pa.RecordBatch, list[int]]:
-    """Count known ids as delivered; return the other rows, and where each key begins among them."""
+    terms: DeliveryTerms, batch: pa.RecordBatch, bounds: Longs
+) -> tuple[pa.RecordBatch, Longs, dict[int, list[str]]]:
+    """Return the rows but those of known ids, where keys begin among them, and the known ids by place of the key."""
     known = batch.column(KNOWN).to_numpy() == 0
-    numbers = first + np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    keys.know(batch.filter(pa.array(known)), numbers[known])
+    places = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    ids = known_ids(terms, batch.filter(pa.array(known)), places[known])
     before = np.concatenate([[0], np.cumsum(~known)])
-    return batch.filter(pa.array(~known)).drop_columns([KNOWN]), before[bounds].tolist()
+    return batch.filter(pa.array(~known)).drop_columns([KNOWN]), before[bounds], ids
+
+
+def known_ids(terms: DeliveryTerms, rows: pa.RecordBatch, numbers: Longs) -> dict[int, list[str]]:
+    """Return the ids of rows, by the numbers of their keys."""
+    found: dict[int, list[str]] = {}
+    texts = id_texts(rows.column(terms.columns.message)).to_pylist()
+    for number, text in zip(numbers.tolist(), texts, strict=True):
+        if text:
+            found.setdefault(number, []).append(text)
+    return found
 
 
 def same_key(key: Key) -> Key:

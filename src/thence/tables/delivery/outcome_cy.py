@@ -158,26 +158,29 @@ class Outcomes:
             made.blocker = self.blocker.get(place)
         return made
 
-    def places(self, going: list, rows: cython.Py_ssize_t) -> tuple:
+    def places(self, came: object, starts: object, left: object, rows: cython.Py_ssize_t) -> tuple:
         """Return where the rows that left stand in a batch, which of them were held before, and whether places ascend.
 
-        `going`: of each key in turn its number, how many rows had come before the batch, where its rows begin there,
-        and how many left. Rows that were held before have places behind the `rows` of the batch.
+        Of each key in turn: how many rows had come before the batch, where its rows begin there, and how many left.
+        Rows that were held before have places behind the `rows` of the batch.
         """
+        key: cython.Py_ssize_t
         at: cython.Py_ssize_t
         first: cython.Py_ssize_t = 0
         old: cython.Py_ssize_t = 0
-        came: cython.longlong
         ahead: cython.longlong
+        before_batch: cython.longlong[::1] = memoryview(came)
+        start: cython.longlong[::1] = memoryview(starts)
+        leaving: cython.longlong[::1] = memoryview(left)
         last: cython.longlong = -1
         ascending: cython.bint = True
         places = zeros("q", self.count)
         held = array("q")
         place: cython.longlong[::1] = memoryview(places)
-        for key in going:
-            came, ahead = key[1], key[2] - key[1] - 1
-            for at in range(first, first + key[3]):
-                if self.ticket[at] > came:
+        for key in range(len(leaving)):
+            ahead = start[key] - before_batch[key] - 1
+            for at in range(first, first + leaving[key]):
+                if self.ticket[at] > before_batch[key]:
                     place[at] = self.ticket[at] + ahead
                 else:
                     place[at] = rows + old
@@ -185,7 +188,7 @@ class Outcomes:
                     old += 1
                 ascending = ascending and place[at] > last
                 last = place[at]
-            first += key[3]
+            first += leaving[key]
         return places, held, ascending
 
     def listed(self) -> list:

@@ -27,10 +27,10 @@ from thence.tables.delivery.columns import Key
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.held_cy import HeldRow
-from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, Span, same_key
+from thence.tables.delivery.many_keys import TICKET_BITS, ManyKeys, known_ids, same_key
 from thence.tables.delivery.packing import pack
 from thence.tables.delivery.partition_by_key import by_key
-from thence.tables.delivery.rule_state import read_held_row
+from thence.tables.delivery.rule_state import know, read_held_row
 from thence.tables.delivery.shard_state import (
     Segment,
     by_number,
@@ -131,18 +131,20 @@ class Shard(ManyKeys):
             return np.array([self.number(key) for key in zip(*values, strict=True)], np.int64)
 
         parted = by_key(rows, columns, order, numbered)
-        spans = [Span(*span) for span in zip(parted.numbers, parted.starts, parted.starts[1:], strict=False)]
         for number in parted.numbers:
             self.touched[number] = None
             self.last[number] = moment
-        return self.take(parted.rows.drop_columns(list(drop)) if drop else parted.rows, spans, moment)
+        given = parted.rows.drop_columns(list(drop)) if drop else parted.rows
+        return self.take(given, np.array(parted.numbers, np.int64), np.array(parted.starts, np.int64), moment)
 
     def know_before(self, rows: pa.RecordBatch, moment: int) -> None:
         """Count the ids of rows as delivered: keys begin with them."""
         values = [rows.column(name).to_pylist() for name in self.keys.names]
         keys = list(zip(*values, strict=True)) if values else [()] * len(rows)
         numbers = [self.number(key) for key in keys]
-        self.know(rows, np.array(numbers, np.int64))
+        for number, ids in known_ids(self.terms, rows, np.array(numbers, np.int64)).items():
+            know(self.rules[number], None, ids)
+            self.rules[number].fresh += ids
         for number in numbers:
             self.touched[number] = None
             self.last[number] = moment

@@ -13,6 +13,7 @@ cdef class Waits(Completion):
     cdef bint counted
     cdef double max_jump
 
+    cdef void begin(self)
     cdef double see(self, double time)
     cdef void move(self, double time)
     cdef object doubting(self, object reason, double ahead)

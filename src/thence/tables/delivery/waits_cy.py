@@ -44,10 +44,15 @@ class Waits(Completion):
         """Start without any time; `where` names the key in errors."""
         Completion.__init__(self, reading, policy.remember, room)
         self.policy, self.where, self.counted = policy, where, reading.by == "clock"
-        self.rows = 0
-        self.now = self.began = self.doubted = nan
         self.max_jump = inf if policy.max_jump is None else policy.max_jump
         self.foreign: dict[str | None, ForeignRule] = {}
+        self.begin()
+
+    @cython.cfunc
+    def begin(self) -> cython.void:
+        """Begin before the first row."""
+        self.rows = 0
+        self.now = self.began = self.doubted = nan
 
     def receiver(self, label: str | None, destination: int) -> ForeignRule:
         """Begin with an empty receiver of this key's protocol, which has a rule of its own."""
