@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from thence.core.model.plain import Field
 from thence.errors import Argument, MisuseError
@@ -156,9 +156,21 @@ class Columns:
                 return f"no {name}"
         return None
 
-    def where(self, key: Key) -> str:
-        """Return the text for a key in an error; empty for a table that is one order."""
-        return "" if not key else ", ".join(f"{name} {value}" for name, value in zip(self.key, key, strict=True)) + ": "
+    def where(self, key: Key) -> KeyName:
+        """Name a key in an error."""
+        return KeyName(self.key, key)
+
+
+class KeyName(NamedTuple):
+    """A key as errors name it; a text of it is made when an error needs one, since a stream has many keys."""
+
+    columns: tuple[str, ...]
+    values: Key
+
+    def __str__(self) -> str:
+        """Return columns and values; a table that is one order has no name."""
+        named = ", ".join(f"{name} {value}" for name, value in zip(self.columns, self.values, strict=True))
+        return f"{named}: " if named else ""
 
 
 def named_once(columns: Mapping[str, str], short: Mapping[str, str | None]) -> dict[str, str]:

@@ -76,7 +76,7 @@ class Rule(Waits):
     need: cython.int[::1]
     wanted: cython.longlong[::1]
 
-    def __init__(self, reading: Reading, policy: Policy, where: str = "", room: Room | None = None) -> None:
+    def __init__(self, reading: Reading, policy: Policy, where: object = "", room: Room | None = None) -> None:
         """Start empty; `where` names the key in errors, `room` has the arrays of all keys of one owner."""
         Waits.__init__(self, reading, policy, where, room)
         self.moment = 0

@@ -25,7 +25,7 @@ from thence.tables.delivery.arrow_rows import (
     read_stamped,
     times_in,
 )
-from thence.tables.delivery.columns import Columns, Key
+from thence.tables.delivery.columns import Columns, Key, KeyName
 from thence.tables.delivery.delivery_rule_cy import Rule
 from thence.tables.delivery.delivery_terms import DeliveryTerms
 from thence.tables.delivery.outcome_cy import Outcomes
@@ -147,7 +147,7 @@ class Whole(NamedTuple):
     """Why the rows of a key cannot be delivered"""
     known: Mapping[int, list[str]]
     """Ids that count as delivered before the first row of a key"""
-    where: Callable[[int], str]
+    where: Callable[[int], KeyName]
     """Names a key in errors"""
 
 
@@ -430,4 +430,7 @@ def known_ids(terms: DeliveryTerms, rows: pa.RecordBatch, numbers: Longs) -> dic
 
 def same_key(key: Key) -> Key:
     """Return a key that compares equal to the same key; NaN never equals itself."""
-    return tuple("NaN" if value != value else value for value in key)
+    for value in key:
+        if value != value:
+            return tuple("NaN" if each != each else each for each in key)
+    return key

@@ -106,7 +106,7 @@ def _held_rows(rule: Rule, rows: HeldArrays) -> HeldColumns:
 # -- back --------------------------------------------------------------------------------------------------------------
 
 
-def resumed(state: State, reading: Reading, policy: Policy, where: str = "", room: Room | None = None) -> Rule:
+def resumed(state: State, reading: Reading, policy: Policy, where: object = "", room: Room | None = None) -> Rule:
     """Return the rule that a state describes."""
     rule = Rule(agree(state, reading), policy, where, room)
     rule.rows, rule.position = state.rows, state.position

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Waits(Completion):
     """The event time of one key, and why its rows are held."""
 
-    def __init__(self, reading: Reading, policy: Policy, where: str = "", room: Room | None = None) -> None:
+    def __init__(self, reading: Reading, policy: Policy, where: object = "", room: Room | None = None) -> None:
         """Start without any time; `where` names the key in errors."""
         Completion.__init__(self, reading, policy.remember, room)
         self.policy, self.where, self.counted = policy, where, reading.by == "clock"
