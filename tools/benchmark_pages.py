@@ -68,6 +68,7 @@ def compared(rows: Rows) -> str:
     return table(("what", "ours", "compared with", "theirs", "ratio"), rows)
 
 
+RATIO = "median ratio of deliver, by CPU a row"
 KILLED = ("what", "rounds", "kills", "micro-batches of killed processes", "cut between micro-batches",
           "cut before the sink had written", "cut after that, before the commit", "rows compared")  # fmt: skip
 
@@ -85,13 +86,16 @@ def deliver() -> str:
                     yield what, ours, called, theirs, ours / theirs
 
     def spark() -> Rows:
+        called = {"identity": "an identity in `mapInArrow`", "identity, applyInArrow": "an identity in `applyInArrow`"}
         for name, of in result("deliver/results/batch.json").items():
-            with suppress(KeyError, TypeError):
-                unit, suffix = ("CPU seconds", ", CPU") if "CPU seconds" in of else ("seconds", "")
-                ours, theirs = median(of[unit]["deliver"]), median(of[unit]["identity"])
-                other = "the same partitions and sort, then `mapInArrow` with an identity" if suffix else "an identity"
-                ratio = of[f"median ratio to identity{suffix}"]["deliver"]
-                yield f"batch, {name}, {of['rows']:,} rows, {unit}", ours, other, theirs, ratio
+            cpu = {way: median(each) for way, each in of["CPU seconds"].items()}
+            for way, other in called.items():
+                few = way != "identity" and of["keys of applyInArrow"] < of["keys"]
+                scale = of["keys of applyInArrow"] / of["keys"] if few else 1.0
+                what = f"batch, {name}, {of['rows']:,} rows, us of CPU a row"
+                theirs = 1e6 * cpu[way] / (of["rows"] * scale)
+                other += f", with {of['keys of applyInArrow']:,} of the keys" if few else ""
+                yield what, 1e6 * cpu["deliver"] / of["rows"], other, theirs, of[RATIO][way]
 
     def streams() -> Rows:
         found = result("deliver/results/stream.json")

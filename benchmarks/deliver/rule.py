@@ -135,14 +135,16 @@ def bulk(rows: int) -> dict[str, float]:
 def taker(terms: Any, key: tuple[str, str]) -> Any:
     """Return a function that takes the next batch of a key; 0.1.0 has an object for each key."""
     try:
-        from thence.tables.delivery.many_keys import ManyKeys, Span
+        from thence.tables.delivery.many_keys import ManyKeys
     except ModuleNotFoundError:
         from thence.delivery.key_state import KeyState  # type: ignore[import-not-found]
 
         return KeyState(terms, key).take
+    import numpy as np
+
     keys = ManyKeys(terms)
     keys.begin(0, key)
-    return lambda batch: keys.take(batch, [Span(0, 0, len(batch))])
+    return lambda batch: keys.take(batch, np.zeros(1, np.int64), np.array([0, len(batch)]))
 
 
 def single(rows: int) -> dict[str, float]:
