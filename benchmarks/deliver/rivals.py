@@ -3,7 +3,8 @@
     python benchmarks/deliver/rivals.py [--rows 160000] [--rounds 3] [--warm 1] [--only "5,000 keys"]
 
 Rounds that do not count, then all in turn, round by round; the median counts, single rounds stand beside it.
-Writes results/rivals.json. All streams are packed alike, so that what differs is the stateful step:
+Writes results/rivals.json, with the CPU seconds of JVM and Python, which a busy machine changes least. All
+streams are packed alike, so that what differs is the stateful step:
 
 - a watermark and a sort: rows wait until event time at their key has moved on, then leave sorted by their time;
 - a buffer written by hand: rows wait until the causes they name have left. It is tuned (one blob of state, rows as
@@ -38,6 +39,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 sys.path.insert(0, str(Path(__file__).parent))
 import _trace
+from stream import cpu_seconds
 
 HERE = Path(__file__).parent
 WINDOW = 20.0
@@ -158,12 +160,14 @@ def streamed(ordered: Any, folder: Path, warm: int) -> dict[str, Any]:
         kept.write.mode("append").parquet(str(folder / "out" / f"{number:04}"))
 
     query = ordered.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / "checkpoint"))
+    used = cpu_seconds()
     query = query.trigger(availableNow=True).start()
     query.awaitTermination()
     told = [p for p in query.recentProgress if p.numInputRows]
     seconds = sum(p.durationMs["addBatch"] for p in told[warm:]) / 1000
     return {
         "seconds": seconds,
+        "CPU seconds of all micro-batches": round(cpu_seconds() - used, 2),
         "rows a second": sum(p.numInputRows for p in told[warm:]) / seconds,
         "state bytes written by the last micro-batch": told[-1].observedMetrics["thence"].asDict()["state_bytes"],
         "state bytes written in all": sum(p.observedMetrics["thence"].asDict()["state_bytes"] for p in told),
