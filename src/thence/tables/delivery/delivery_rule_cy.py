@@ -79,7 +79,7 @@ class Rule(Waits):
     def __init__(self, reading: Reading, policy: Policy, where: object = "", room: Room | None = None) -> None:
         """Start empty; `where` names the key in errors, `room` has the arrays of all keys of one owner."""
         Waits.__init__(self, reading, policy, where, room)
-        self.moment = 0
+        self.position = self.moment = 0
         self.after_seconds = inf if policy.after_seconds is None else policy.after_seconds
         self.after_rows, self.held_limit = policy.after_rows or FOREVER, policy.held_limit or FOREVER
         self.limited = self.after_rows < FOREVER or self.held_limit < FOREVER or self.after_seconds < inf
@@ -87,12 +87,6 @@ class Rule(Waits):
             self.room.cycles = Cycles()
         self.single = None
         self.need, self.wanted = NO_INTS, NO_LONGS
-
-    @cython.cfunc
-    def begin(self) -> cython.void:
-        """Begin before the first row."""
-        Waits.begin(self)
-        self.position = 0
 
     # -- rows ------------------------------------------------------------------------------------------------------
 
@@ -139,6 +133,7 @@ class Rule(Waits):
         for key in range(len(bound) - 1):
             self.clear()
             self.begin()
+            self.position = 0
             if prepare is not None:
                 prepare(key)
             try:
@@ -202,13 +197,10 @@ class Rule(Waits):
     @cython.cfunc
     def _end(self) -> cython.void:
         """End a call, within the policy's limit on ids that are only fingerprints."""
-        if self.lexicon is not None and self.recent is None:
-            return  # the names may never be needed
-        if self.delivered or self.loose:
-            self.tidy()
-        if self.recent is None:
-            return
-        if self.policy.filter_limit is not None and len(self.forgotten) > self.policy.filter_limit:
+        if (self.delivered or self.loose) and (self.lexicon is None or self.recent is not None):
+            self.tidy()  # else the names may never be needed
+        limit: object = self.policy.filter_limit
+        if self.recent is not None and limit is not None and len(self.forgotten) > limit:
             raise TraceError(f"{self.where}{self.policy.too_many_forgotten()}")
 
     @cython.cfunc
@@ -478,8 +470,7 @@ class Rule(Waits):
         for row in self.places():
             each = self.explained(row, found)
             if self.policy.name == "fail":
-                held = f"{self.held} row{'s' * (self.held != 1)} held at the end"
-                raise TraceError(f"{self.where}{held}: {each.reason}")
+                raise TraceError(f"{self.where}{self.held} row{'s' * (self.held != 1)} held at the end: {each.reason}")
             place = self.unplaced(row, BLOCKED, each.reason, out)
             out.missing[place], out.blocker[place] = each.missing, each.blocker
         return out.listed() if into is None else []
