@@ -156,7 +156,7 @@ def what_went_wrong(made: Demo) -> None:
         rows = here.listed("violations")
         overtaken = (place for place, row in enumerate(rows, 1) if str(row["early"]).startswith("payment-"))
         number = next(overtaken, 1)
-        drawn = explanation(here, number) if rows else ""
+        sentence, _, drawn = explanation(here, number).partition("\n\n") if rows else ("", "", "")
     if len(rows) != run["violations"] or not rows:
         made.failures.append(f"Spark counts {run['violations']} violations, this process {len(rows)}")
         return
@@ -166,6 +166,7 @@ def what_went_wrong(made: Demo) -> None:
         "What went wrong",
         f"The audit on Spark finds {run['violations']:,} messages that the ledger delivered too late: one of their "
         f"effects was there before. Messages that never came: {run['undelivered']}. One violation, with its proof:",
+        Paragraph(sentence),
         Paragraph(drawn, plain=True),
         Links([("The same violation, event by event", "violation.html")]),
     )
