@@ -209,6 +209,7 @@ def main(names: list[str], rows: int | None, rounds: int, warm: int) -> None:
 
     file = HERE / "results" / "rivals.json"
     result = json.loads(file.read_text()) if file.exists() else {}
+    os.environ["PYTHONPATH"] = str(HERE)  # workers import the rivals by name
     spark = local_session(conf={"spark.driver.memory": "4g", "spark.sql.streaming.numRecentProgressUpdates": 1000})
     for name in names:
         traffic = TRAFFIC[name] if rows is None else replace(TRAFFIC[name], rows=rows)
